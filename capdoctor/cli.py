@@ -1,0 +1,127 @@
+"""The Typer app, its lazily loaded commands, and the one error boundary.
+
+A command's module is imported only when that command runs: ``capdoctor --help`` stays fast.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, NoReturn
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from capdoctor.errors import CapdoctorError
+
+# verb -> (module in capdoctor.commands, the line that --help shows for it)
+VERBS: dict[str, tuple[str, str]] = {
+    "repro": ("repro", "Start an engine with made-up weights, watch it, say what happened."),
+    "classify": ("classify", "Name the root cause of a crash out of its log."),
+    "bisect": ("bisect", "Find the commit that introduced a crash."),
+    "apply-fix": ("apply_fix", "Put a bundled fix into an installed package or a checkout."),
+    "check": ("check", "Find stream-capture bugs without a GPU."),
+}
+ALIASES = {"apply": "apply-fix"}
+FAULT_EXIT_CODE = 4
+
+
+class LazyGroup(TyperGroup):
+    """List every verb from the table above; import a verb's module only to run it."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Give the verbs in the order of the table, aliases left out."""
+        del ctx
+        return list(VERBS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Give the loaded command, or a stand-in with its help line while --help is drawn."""
+        if cmd_name in self.commands or cmd_name not in VERBS:
+            return super().get_command(ctx, cmd_name)
+        return TyperCommand(cmd_name, help=VERBS[cmd_name][1])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Load the command that is about to run."""
+        if args and args[0] in ALIASES:
+            args = [ALIASES[args[0]], *args[1:]]
+        if args and args[0] in VERBS:
+            self.commands[args[0]] = _load(args[0])
+        else:
+            self._offer_all_verbs()
+        return super().resolve_command(ctx, args)
+
+    def _offer_all_verbs(self) -> None:
+        for verb, (_, line) in VERBS.items():
+            self.commands.setdefault(verb, TyperCommand(verb, help=line))
+
+
+def _load(verb: str) -> Any:
+    """Import the verb's module and turn its ``app`` into a command."""
+    from importlib import import_module
+
+    module = import_module(f"capdoctor.commands.{VERBS[verb][0]}")
+    command = typer.main.get_command(module.app)
+    command.name = verb
+    return command
+
+
+def _version(value: bool) -> None:
+    if value:
+        from capdoctor import __version__
+
+        sys.stdout.write(f"capdoctor {__version__}\n")
+        raise typer.Exit
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    name="capdoctor",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    # Rich's help costs a second start-up's worth of imports: only where someone looks at it.
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+@app.callback()
+def capdoctor(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    """Reproduce, name, bisect and repair the start-up crashes of inference engines."""
+    del version
+
+
+def main() -> NoReturn:
+    """Run the command line and leave with the exit code of the contract."""
+    try:
+        app(prog_name="capdoctor")
+    except CapdoctorError as error:
+        _show(error.sentence, error.hint)
+        _leave(error.exit_code)
+    except BrokenPipeError:
+        # The reader went away: nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _leave(1)
+    except Exception as fault:  # noqa: BLE001 - the one boundary: what nobody foresaw is our bug
+        from capdoctor.report.fault import write_fault_report
+
+        path = write_fault_report(fault, sys.argv[1:])
+        _show(f"capdoctor itself failed: {type(fault).__name__}", f"please report it with {path}")
+        _leave(FAULT_EXIT_CODE)
+    _leave(0)
+
+
+def _show(sentence: str, hint: str) -> None:
+    from capdoctor.report.safe_text import printable
+
+    sys.stderr.write(f"capdoctor: {printable(sentence)}\n")
+    if hint:
+        sys.stderr.write(f"hint: {printable(hint)}\n")
+
+
+def _leave(code: int) -> NoReturn:
+    sys.exit(code)

@@ -1,0 +1,49 @@
+"""What running code under the rules of stream capture found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capdoctor.model.diagnosis import Frame
+
+
+@dataclass(frozen=True, slots=True)
+class WouldRaise:
+    """The error that a real device would raise; ``code`` is the driver's, None for torch's own."""
+
+    type: str
+    code: int | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One illegal operation, at the user's own line. ``stack`` is outermost first."""
+
+    rule: str
+    file: str
+    line: int
+    function: str
+    operation: str
+    message: str
+    would_raise: WouldRaise
+    invalidates: bool
+    stack: tuple[Frame, ...] = ()
+    legal_way: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """How much was seen: operations counted, and what the checker could not look into."""
+
+    operations: int
+    unknown: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """The answer of ``check`` for one target."""
+
+    target: str
+    findings: tuple[Finding, ...]
+    covered: Covered

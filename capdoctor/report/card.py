@@ -1,0 +1,133 @@
+"""A diagnosis as a card of about a dozen lines, pure text; the terminal adds colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from capdoctor.model import Diagnosis, ErrorInfo, Frame, Verdict
+from capdoctor.report.safe_text import one_line
+
+Tone = Literal["bad", "good", "plain", "quiet", "command"]
+_MESSAGE_LIMIT = 300
+_FOLLOW_ON_SHOWN = 2
+_EVIDENCE_SHOWN = 3
+
+TITLES: dict[Verdict, tuple[str, Tone]] = {
+    Verdict.STARTUP_CRASH: ("CRASH AT START-UP", "bad"),
+    Verdict.SERVING_CRASH: ("CRASH WHILE SERVING", "bad"),
+    Verdict.CLEAN_STARTUP: ("CLEAN START", "good"),
+    Verdict.USER_INTERRUPT: ("STOPPED BY ITS OPERATOR", "good"),
+    Verdict.STARTUP_HANG: ("HANG AT START-UP", "bad"),
+    Verdict.ROOT_CAUSE_NOT_IN_LOG: ("CRASH, BUT THE ROOT CAUSE IS NOT IN THIS LOG", "bad"),
+    Verdict.NOT_AN_ENGINE_LOG: ("NOT AN ENGINE'S LOG", "quiet"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CardLine:
+    """One line of a card: a label of a word or two, its text, and how it should look."""
+
+    label: str
+    text: str
+    tone: Tone = "plain"
+
+
+def diagnosis_card(diagnosis: Diagnosis) -> tuple[CardLine, ...]:
+    """Give the card of one diagnosis, most important line first."""
+    return (_title(diagnosis), *_error_lines(diagnosis), *_advice_lines(diagnosis))
+
+
+def frame_text(frame: Frame | None) -> str:
+    """Give ``file:line in function`` with the parts that are known."""
+    if frame is None:
+        return ""
+    place = one_line(frame.file) + (f":{frame.line}" if frame.line is not None else "")
+    return f"{place} in {one_line(frame.function)}" if frame.function else place
+
+
+def error_text(error: ErrorInfo | None) -> str:
+    """Give ``type: message (name, code)`` on one line."""
+    if error is None:
+        return ""
+    known = ", ".join(str(part) for part in (error.name, error.code) if part is not None)
+    first = error.message.split("\n", 1)[0]
+    text = one_line(f"{error.type}: {first}" if error.type else first, _MESSAGE_LIMIT)
+    return f"{text} ({one_line(known)})" if known else text
+
+
+def _title(diagnosis: Diagnosis) -> CardLine:
+    title, tone = TITLES[diagnosis.verdict]
+    parts = [title]
+    if diagnosis.crash_class != diagnosis.verdict.value:
+        parts.append(diagnosis.crash_class)
+    if diagnosis.stage is not None and diagnosis.verdict is not Verdict.CLEAN_STARTUP:
+        parts.append(f"stage {diagnosis.stage.value}")
+    parts.append(f"confidence {diagnosis.confidence}")
+    return CardLine("", " | ".join(parts), tone)
+
+
+def _error_lines(diagnosis: Diagnosis) -> Iterator[CardLine]:
+    if diagnosis.error is not None:
+        yield CardLine("error", error_text(diagnosis.error), "bad")
+    if diagnosis.root_frame is not None:
+        yield CardLine("root frame", frame_text(diagnosis.root_frame))
+    if diagnosis.raised_at is not None and diagnosis.raised_at != diagnosis.root_frame:
+        yield CardLine("raised at", frame_text(diagnosis.raised_at), "quiet")
+    if process := _process_text(diagnosis):
+        yield CardLine("process", process)
+    if diagnosis.cause:
+        yield CardLine("why", one_line(diagnosis.cause))
+    for evidence in diagnosis.evidence[:_EVIDENCE_SHOWN]:
+        text = f"{evidence.line}: {one_line(evidence.text, 160)}  [{one_line(evidence.why)}]"
+        yield CardLine("line", text, "quiet")
+    yield from _follow_on_line(diagnosis)
+
+
+def _process_text(diagnosis: Diagnosis) -> str:
+    process = diagnosis.process
+    parts = [one_line(process.name)] if process.name else []
+    if process.pid is not None:
+        parts.append(f"pid {process.pid}")
+    if process.rank is not None:
+        parts.append(f"rank {process.rank}")
+    if diagnosis.component:
+        parts.append(f"to be changed in: {diagnosis.component}")
+    return ", ".join(parts)
+
+
+def _follow_on_line(diagnosis: Diagnosis) -> Iterator[CardLine]:
+    if not diagnosis.follow_on:
+        return
+    shown = "; ".join(
+        f"{one_line(item.type or item.message, 60)} (line {item.line}: {one_line(item.why, 60)})"
+        for item in diagnosis.follow_on[-_FOLLOW_ON_SHOWN:]
+    )
+    count = len(diagnosis.follow_on)
+    yield CardLine(
+        "not the cause", f"{count} other error{'s' if count > 1 else ''}: {shown}", "quiet"
+    )
+
+
+def _advice_lines(diagnosis: Diagnosis) -> Iterator[CardLine]:
+    if diagnosis.versions:
+        text = ", ".join(
+            f"{name} {one_line(claim.value)} ({one_line(claim.source, 40)})"
+            for name, claim in sorted(diagnosis.versions.items(), reverse=True)
+        )
+        yield CardLine("versions", text, "quiet")
+    if diagnosis.known_issue is not None:
+        known = diagnosis.known_issue
+        parts = [known.title, known.url]
+        parts += [f"introduced by {known.introduced_by}"] if known.introduced_by else []
+        parts += [f"fixed in {known.fixed_in}"] if known.fixed_in else []
+        yield CardLine("known issue", one_line(" | ".join(parts)))
+    if diagnosis.fix:
+        yield CardLine("fix", f"capdoctor apply-fix {diagnosis.fix}", "command")
+    for workaround in diagnosis.workarounds:
+        yield CardLine("workaround", one_line(f"{workaround.do}  (price: {workaround.cost})"))
+    for command in diagnosis.next:
+        yield CardLine("next", one_line(command), "command")
+    for warning in diagnosis.warnings:
+        yield CardLine("warning", one_line(warning), "quiet")

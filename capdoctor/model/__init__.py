@@ -10,7 +10,15 @@ from capdoctor.model.bisections import (
     ProbeRun,
     ProbeVerdict,
 )
-from capdoctor.model.checks import CheckResult, Covered, Finding, WouldRaise
+from capdoctor.model.checks import (
+    Candidate,
+    Certainty,
+    CheckResult,
+    Covered,
+    Finding,
+    StaticResult,
+    WouldRaise,
+)
 from capdoctor.model.diagnosis import (
     Confidence,
     Diagnosis,
@@ -43,6 +51,8 @@ __all__ = [
     "STAGE_ORDER",
     "BisectAnswer",
     "BisectResult",
+    "Candidate",
+    "Certainty",
     "CheckResult",
     "Confidence",
     "Covered",
@@ -72,6 +82,7 @@ __all__ = [
     "RunSummary",
     "Stage",
     "StageSpan",
+    "StaticResult",
     "Verdict",
     "VersionClaim",
     "Workaround",

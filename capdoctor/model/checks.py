@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from capdoctor.model.diagnosis import Frame
+
+Certainty = Literal["likely", "possible", "weak"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,3 +50,29 @@ class CheckResult:
     target: str
     findings: tuple[Finding, ...]
     covered: Covered
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A place that the static pass holds for illegal; nothing about it is proven."""
+
+    rule: str
+    file: str
+    line: int
+    function: str
+    operation: str
+    certainty: Certainty
+    message: str
+    why: str
+    legal_way: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StaticResult:
+    """What the static pass found in one tree, surest candidate first."""
+
+    target: str
+    candidates: tuple[Candidate, ...]
+    files: int
+    functions: int
+    unreadable: tuple[str, ...] = ()

@@ -26,7 +26,10 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
-    """Everything that decides how one engine is started; times in seconds."""
+    """Everything that decides how one engine is started; times in seconds.
+
+    ``graph_mode`` is a CUDA graph mode that wins over what the arguments say, or ``EAGER``.
+    """
 
     kind: Literal["vllm", "embedded"]
     model: str
@@ -43,6 +46,8 @@ class EngineSpec:
     hang_after: float = 300.0
     trace: bool = False
     out: Path | None = None
+    scenario: str | None = None
+    graph_mode: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +88,16 @@ class RunFacts:
 
 @dataclass(frozen=True, slots=True)
 class EngineInfo:
-    """Which engine ran: ``version`` and ``commit`` are None where they could not be read."""
+    """Which engine ran: ``version`` and ``commit`` are None where they could not be read.
+
+    ``device`` is the embedded engine's: ``virtual`` or ``cuda``.
+    """
 
     kind: str
     version: str | None
     python: str | None
     commit: str | None = None
+    device: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,60 @@
+"""The stage markers as values, and the search for them in one line."""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from ahocorasick_rs import AhoCorasick, MatchKind
+
+from capdoctor.logs.values import Engine
+from capdoctor.model import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """One entry of ``data/stages.toml``."""
+
+    id: str
+    texts: tuple[str, ...]
+    stage: Stage
+    ended: Stage | None
+    start: bool
+    engine: Engine | None
+
+
+@cache
+def markers() -> tuple[Marker, ...]:
+    """Give all markers in the order of the file."""
+    text = files("capdoctor.logs").joinpath("data/stages.toml").read_text("utf-8")
+    return tuple(_marker(entry) for entry in tomllib.loads(text)["marker"])
+
+
+def find_marker(line: str) -> Marker | None:
+    """Give the marker that comes first in the line, if any does."""
+    automaton, owners = _automaton()
+    hits = automaton.find_matches_as_indexes(line)
+    return owners[hits[0][0]] if hits else None
+
+
+@cache
+def _automaton() -> tuple[AhoCorasick, tuple[Marker, ...]]:
+    pairs = [(text, marker) for marker in markers() for text in marker.texts]
+    automaton = AhoCorasick([text for text, _ in pairs], matchkind=MatchKind.LeftmostFirst)
+    return automaton, tuple(marker for _, marker in pairs)
+
+
+def _marker(entry: dict[str, object]) -> Marker:
+    ended, engine = entry.get("ended"), entry.get("engine")
+    texts = entry["text"]
+    assert isinstance(texts, list)  # noqa: S101 - the file is ours and tests read it
+    return Marker(
+        id=str(entry["id"]),
+        texts=tuple(str(text) for text in texts),
+        stage=Stage(str(entry["stage"])),
+        ended=Stage(str(ended)) if ended else None,
+        start=bool(entry.get("start", False)),
+        engine="sglang" if engine == "sglang" else "vllm" if engine == "vllm" else None,
+    )

@@ -1,0 +1,115 @@
+"""A raw line to the lines that it stands for: wrappers, colours and prefixes taken off."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from capdoctor.logs.jsonlines import JsonLine, read_json_line
+from capdoctor.logs.limits import DEFAULT_LIMITS, Limits
+from capdoctor.logs.prefixes import Attributed, Header, attribute
+from capdoctor.logs.text import clean, last_segment
+from capdoctor.logs.values import UNNAMED, StreamId
+from capdoctor.logs.wrappers import Unwrapper
+
+_SHOWN = 2_000
+_DEEPEST = 3  # JSON in JSON in JSON
+
+
+@dataclass(frozen=True, slots=True)
+class Peeled:
+    """One logical line. ``raw`` still has its overwritten segments, for progress bars."""
+
+    number: int
+    text: str
+    shown: str
+    raw: str
+    stream: StreamId
+    header: Header | None
+    prefixed: bool
+
+
+class Peeler:
+    """Takes lines in file order; it joins what a container runtime cut into parts."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.layers: set[str] = set()
+        self._limits = limits
+        self._unwrapper = Unwrapper()
+        self._parts: list[str] = []
+        self._first = 0
+
+    def peel(self, raw: str, number: int) -> list[Peeled]:
+        """Give the lines that ``raw`` stands for: mostly one, none for the part of a line."""
+        return self._peel(clean(raw.rstrip("\r")), number, 0)
+
+    def flush(self) -> list[Peeled]:
+        """Give what is left of a line whose last part never came."""
+        if not self._parts:
+            return []
+        text, self._parts = "".join(self._parts), []
+        lines = [clean(line) for line in text.split("\n")]
+        return [self._line(line, line, self._first, None) for line in lines]
+
+    def stream_of(self, raw: str) -> StreamId:
+        """Say who wrote a line, without taking part in joining."""
+        text = self._unwrapper.unwrap(clean(raw.rstrip("\r"))).text
+        return attribute(text).stream
+
+    def _peel(self, text: str, number: int, depth: int) -> list[Peeled]:
+        shown = text
+        unwrapped = self._unwrapper.unwrap(text)
+        self.layers.update(unwrapped.layers)
+        entry = read_json_line(unwrapped.text) if depth < _DEEPEST else None
+        if entry is not None:
+            self.layers.add(entry.layer)
+            return self._from_json(entry, number, depth)
+        joined, first = self._join(unwrapped.text, number, partial=unwrapped.partial)
+        if joined is None:
+            return []
+        if joined is unwrapped.text:
+            return [self._line(joined, shown, first, unwrapped.container)]
+        lines = [clean(line) for line in joined.split("\n")]
+        return [self._line(line, line, first, unwrapped.container) for line in lines]
+
+    def _from_json(self, entry: JsonLine, number: int, depth: int) -> list[Peeled]:
+        if entry.header is None:
+            joined, first = self._join(entry.text, number, partial=entry.partial)
+            if joined is None:
+                return []
+            lines = joined.split("\n")
+            return [
+                p for line in lines for p in self._peel(clean(line.rstrip("\r")), first, depth + 1)
+            ]
+        return [
+            Peeled(number, text, text[:_SHOWN], text, entry.stream, entry.header, prefixed=True)
+            for text in (clean(line.rstrip("\r")) for line in entry.text.split("\n"))
+        ]
+
+    def _join(self, text: str, number: int, *, partial: bool) -> tuple[str | None, int]:
+        if partial:
+            if not self._parts:
+                self._first = number
+            if sum(map(len, self._parts)) < self._limits.line:
+                self._parts.append(text)
+            return None, number
+        if not self._parts:
+            return text, number
+        whole, self._parts = "".join([*self._parts, text]), []
+        return whole, self._first
+
+    def _line(self, text: str, shown: str, number: int, container: str | None) -> Peeled:
+        visible = last_segment(text)
+        found = attribute(visible, container)
+        if visible is not text and not found.prefixed:
+            found = _with_prefix_of(text, found, container)
+        seen = last_segment(shown)[:_SHOWN]
+        body = found.text[: self._limits.message]
+        return Peeled(number, body, seen, text, found.stream, found.header, found.prefixed)
+
+
+def _with_prefix_of(text: str, found: Attributed, container: str | None) -> Attributed:
+    r"""`(EngineCore pid=1) \rCapturing...`: the prefix stands before the carriage return."""
+    head = attribute(text[: text.find("\r")], container) if "\r" in text else found
+    if not head.prefixed or head.stream == UNNAMED:
+        return found
+    return Attributed(found.text, head.stream, found.header, prefixed=True)

@@ -1,0 +1,92 @@
+"""A log to its diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from capdoctor.diagnosis import store
+from capdoctor.diagnosis.answer import answer, nothing_found
+from capdoctor.diagnosis.case import Case, Given, work_up
+from capdoctor.diagnosis.driver_log import read_driver_log
+from capdoctor.diagnosis.marks import without_decoys
+from capdoctor.diagnosis.restarts import split_restart
+from capdoctor.diagnosis.verdicts import Judgement, judge
+from capdoctor.errors import CannotDo
+from capdoctor.logs import ParsedLog, read_log, read_logs
+from capdoctor.model import Diagnosis, RunFacts, Verdict
+
+Source = Path | BinaryIO
+
+
+def diagnose(
+    source: Source, *, facts: RunFacts | None = None, rules: Sequence[Path] = ()
+) -> Diagnosis:
+    """Diagnose one log.
+
+    ``facts`` come from a run that was under control: how it ended, its processes, the driver's own
+    log. ``rules`` are further folders (or files) of signatures.
+
+    Raises:
+        CannotDo: the log cannot be read.
+        UsageError: a rules folder does not exist.
+    """
+    return diagnose_parsed(read_log(source), store.load(rules), facts)
+
+
+def diagnose_all(
+    source: Source, *, rules: Sequence[Path] = ()
+) -> tuple[tuple[str, Diagnosis], ...]:
+    """Diagnose every log of a folder or archive, as name and diagnosis in the order of names.
+
+    Raises:
+        CannotDo: the source cannot be read, or holds no log.
+        UsageError: a rules folder does not exist.
+    """
+    loaded = store.load(rules)
+    return tuple(
+        (log.member or log.source, diagnose_parsed(log, loaded, None)) for log in read_logs(source)
+    )
+
+
+def diagnose_parsed(log: ParsedLog, rules: store.Rules, facts: RunFacts | None) -> Diagnosis:
+    """Diagnose a log that has been read already."""
+    driver_log = read_driver_log(facts.driver_log if facts is not None else None)
+    given = Given(rules.signatures, facts, driver_log, log.total_lines)
+    runs = [part for run in log.runs for part in split_restart(without_decoys(run))]
+    worked = [work_up(run, given) for run in runs]
+    if not worked:
+        return nothing_found(facts, rules.warnings)
+    judged = [(case, judge(case, log.total_lines)) for case in worked]
+    case, judgement = _the_run(judged)
+    if log.binary and judgement.verdict is Verdict.NOT_AN_ENGINE_LOG:
+        raise CannotDo(
+            f"{log.source} is binary data, not a log.", "Give the text that was printed."
+        )
+    warnings = (*rules.warnings, *_other_runs(judged, case), *log.limits_hit)
+    return answer(case, judgement, warnings)
+
+
+def _the_run(judged: list[tuple[Case, Judgement]]) -> tuple[Case, Judgement]:
+    """The run that the answer is about: the last that ended in some way.
+
+    A last run that only began (the log was taken while the engine restarted) says nothing.
+    """
+    for case, judgement in reversed(judged):
+        silent = {Verdict.ROOT_CAUSE_NOT_IN_LOG, Verdict.NOT_AN_ENGINE_LOG}
+        if judgement.verdict not in silent:
+            return case, judgement
+        if judgement.verdict is Verdict.ROOT_CAUSE_NOT_IN_LOG and case.incidents:
+            return case, judgement
+    return judged[-1]
+
+
+def _other_runs(judged: list[tuple[Case, Judgement]], chosen: Case) -> Iterator[str]:
+    for case, judgement in judged:
+        if case is not chosen and judgement.verdict is not Verdict.NOT_AN_ENGINE_LOG:
+            yield (
+                f"the log holds another run (lines {case.run.first_line} to {case.run.last_line}, "
+                f"{judgement.verdict.value}); this answer is about the one in lines "
+                f"{chosen.run.first_line} to {chosen.run.last_line}"
+            )

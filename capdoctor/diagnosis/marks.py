@@ -1,0 +1,26 @@
+"""Stage marks that a diagnosis trusts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from capdoctor.diagnosis.tables import table
+from capdoctor.logs import Run, StageMark
+from capdoctor.model import STAGE_ORDER, Stage
+
+
+def without_decoys(run: Run) -> Run:
+    """Leave out marks of lines that only speak of a stage, such as settings that turn one off."""
+    decoys = tuple(table("native_kinds")["decoy_marks"])
+    kept = tuple(mark for mark in run.marks if not any(text in mark.text for text in decoys))
+    return run if len(kept) == len(run.marks) else replace(run, marks=counted_anew(kept))
+
+
+def counted_anew(marks: tuple[StageMark, ...]) -> tuple[StageMark, ...]:
+    """Marks whose ``reached`` counts from the first of them on."""
+    counted: list[StageMark] = []
+    furthest = Stage.IMPORT
+    for mark in marks:
+        furthest = max(furthest, mark.stage, key=STAGE_ORDER.index)
+        counted.append(replace(mark, reached=furthest))
+    return tuple(counted)

@@ -1,0 +1,72 @@
+"""At which stage of the start-up an incident was raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from capdoctor.diagnosis.frames import path_of
+from capdoctor.diagnosis.globs import frame_fits
+from capdoctor.diagnosis.incident import Incident
+from capdoctor.diagnosis.tables import table
+from capdoctor.logs import Run, StackFrame
+from capdoctor.model import Stage
+
+
+@dataclass(frozen=True, slots=True)
+class StageClaim:
+    """A stage and how it is known; ``line`` is where the log says so, 0 where a frame does."""
+
+    stage: Stage | None
+    how: Literal["frame", "mark", "import", "class", "facts", "nothing"]
+    line: int = 0
+    text: str = ""
+
+
+NO_STAGE = StageClaim(None, "nothing")
+
+
+def stage_of(incident: Incident, relatives: Iterable[Incident], run: Run) -> StageClaim:
+    """Tell the stage by the frames of the incident and of its chain, else by the last stage line.
+
+    ``relatives`` are the incidents of the same chain: an inner exception's traceback starts where
+    it was caught, so the outer one holds the frames above.
+    """
+    marked = _by_mark(incident, run)
+    for frames in (incident.frames, *(other.frames for other in relatives)):
+        claim = _by_frames(frames, marked)
+        if claim.stage is not None:
+            return claim
+    early = marked.stage in {None, Stage.IMPORT}
+    if early and _is_import(incident.frames):
+        return StageClaim(Stage.IMPORT, "import", text="an import was under way")
+    return marked
+
+
+def _by_frames(frames: tuple[StackFrame, ...], marked: StageClaim) -> StageClaim:
+    calls = [frame for frame in frames if frame.function != "<module>"]
+    for stage, globs, *inside in table("stage_frames")["rows"]:
+        hit = next((f for f in calls if frame_fits(path_of(f), f.function, tuple(globs))), None)
+        if hit is None:
+            continue
+        if inside and marked.stage is not None and marked.stage.value in inside[0]:
+            return marked
+        return StageClaim(Stage(stage), "frame", text=f"{hit.function} is on the stack")
+    return NO_STAGE
+
+
+def _by_mark(incident: Incident, run: Run) -> StageClaim:
+    stage = run.stage_at(incident.line, incident.stream if incident.stream.named else None)
+    if stage is None:
+        return NO_STAGE
+    before = [m for m in run.marks if m.line < incident.line and m.stage is stage]
+    if not before:
+        return StageClaim(stage, "mark")
+    return StageClaim(stage, "mark", before[-1].line, before[-1].text)
+
+
+def _is_import(frames: tuple[StackFrame, ...]) -> bool:
+    globs = tuple(table("stage_frames")["import_frames"])
+    modules = [f for f in frames if f.function == "<module>"]
+    return len(modules) > 1 and frame_fits(path_of(frames[-1]), frames[-1].function, globs)

@@ -1,0 +1,46 @@
+"""The child process: ``python -m capdoctor.engines.embedded.main SPEC.json``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from capdoctor.engines.embedded import EXIT_CRASHED, EXIT_SETUP_FAILED, SETUP_FAILED
+from capdoctor.engines.embedded.log import EngineLog
+from capdoctor.engines.embedded.model_file import SetupFailed
+from capdoctor.engines.embedded.settings import Settings
+from capdoctor.errors import CapdoctorError
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Start the engine that the settings file describes; give the exit code."""
+    [path] = sys.argv[1:] if arguments is None else arguments
+    settings = Settings.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
+    log = EngineLog()
+    log.record(f"non-default args: {{'model': {settings.model!r}, 'mode': {settings.mode!r}}}")
+    try:
+        return run_engine_core(settings, log)
+    except (SetupFailed, CapdoctorError) as error:
+        sys.stdout.flush()
+        sys.stdout.write(f"{SETUP_FAILED}{error}\n")
+        return EXIT_SETUP_FAILED
+
+
+def run_engine_core(settings: Settings, log: EngineLog) -> int:
+    """Start the engine; an error of the model ends in a record with its traceback."""
+    from capdoctor.capture.stacks import clean_exception
+    from capdoctor.engines.embedded.engine import EngineCore
+
+    try:
+        EngineCore(settings, log).start()
+    except (SetupFailed, CapdoctorError):
+        raise
+    except Exception as error:  # noqa: BLE001 - documented boundary: the crash is the answer
+        log.failure("EngineCore failed to start.", clean_exception(error))
+        return EXIT_CRASHED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Files that are handed to the Python that has the engine. They import nothing of capdoctor."""

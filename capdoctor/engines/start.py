@@ -1,0 +1,209 @@
+"""Start an engine, watch it, say what happened."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from capdoctor.engines.control import KeptEngine, start_order
+from capdoctor.engines.ended import Ended, Limits
+from capdoctor.engines.environment import MARKER, engine_environment, telling
+from capdoctor.engines.interrupts import Interrupts
+from capdoctor.engines.judge import exit_code, outcome_of, process_ends
+from capdoctor.engines.listener import Quiet, RunListener
+from capdoctor.engines.prepare import Prepared, command_for, prepare, repro_command
+from capdoctor.engines.rundir import RunFolder, make_run_folder, write_json, write_text, writing
+from capdoctor.engines.runlog import RunLog
+from capdoctor.engines.runner_report import RunnerReport
+from capdoctor.engines.watch import EngineWatch, Progress
+from capdoctor.errors import CannotDo, Interrupted
+from capdoctor.host import describe_host, short_temporary_parent
+from capdoctor.model import Diagnosis, EngineSpec, Json, Outcome, RunFacts, RunOutcome, Stage
+from capdoctor.report.json_text import document, to_json
+
+SCHEMA = "capdoctor.repro/1"
+_SETUP_HINT = "nothing crashed: the engine was never started"
+
+Diagnose = Callable[[Path, RunFacts], Diagnosis]
+
+
+def run(
+    spec: EngineSpec, *, listener: RunListener | None = None, diagnose: Diagnose | None = None
+) -> RunOutcome:
+    """Start the engine of ``spec`` once, and give how it went; everything is cleaned up.
+
+    The outcome is ``started``, ``stopped_after_stage``, ``crashed`` or ``hung``; its ``artifacts``
+    name the files, which are written to ``spec.out`` or under the user's state folder.
+
+    Raises:
+        CannotDo: a set-up failure (Python, vLLM, model folder, arguments), or a full disk.
+        Interrupted: SIGINT, SIGTERM or SIGHUP came; the hint is the command that runs it again.
+    """
+    with Interrupts() as interrupts:
+        folder = make_run_folder(spec.out, spec.model)
+        prepared = prepare(spec, folder.root)
+        return run_prepared(prepared, folder, listener or Quiet(), interrupts, diagnose)
+
+
+def run_prepared(
+    prepared: Prepared,
+    folder: RunFolder,
+    listener: RunListener,
+    interrupts: Interrupts,
+    diagnose: Diagnose | None = None,
+    *,
+    title: str = "",
+    caches: Path | None = None,
+) -> RunOutcome:
+    """Run once in ``folder``; ``caches`` is kept if given, else the run's own goes at its end."""
+    listener.run_began(folder.root, f"{prepared.title} ({title})" if title else prepared.title)
+    command = tuple(command_for(prepared, folder))
+    report = RunnerReport(folder.report)
+    if interrupts.caught is not None:
+        sentence = f"interrupted by {interrupts.caught.name} before the engine was started"
+        raise Interrupted(sentence, repro_command(prepared.spec))
+    try:
+        watched = _Watched(prepared, folder, command, caches or folder.caches)
+        ended = watched.watch(listener, interrupts, report)
+    finally:
+        _tidy(folder)
+    return _answer(prepared, folder, command, ended, report, diagnose or _diagnose)
+
+
+@dataclass(frozen=True, slots=True)
+class _Watched:
+    """One engine process and the place where it runs."""
+
+    prepared: Prepared
+    folder: RunFolder
+    command: tuple[str, ...]
+    caches: Path
+
+    def watch(self, listener: RunListener, interrupts: Interrupts, report: RunnerReport) -> Ended:
+        run_id = secrets.token_hex(8)
+        with writing(self.caches):
+            self.caches.mkdir(parents=True, exist_ok=True)
+            tmpdir = Path(tempfile.mkdtemp(prefix="capdoctor-", dir=short_temporary_parent()))
+        try:
+            environment = self._environment(run_id, tmpdir)
+            order = start_order(self.command, environment, f"{MARKER}={run_id}", tmpdir)
+            with RunLog(self.folder) as log:
+                engine = KeptEngine(order, self.folder.keeper_log)
+                watch = EngineWatch(engine, log, self._limits(), listener, self._progress(report))
+                return watch.run(interrupts)
+        finally:
+            shutil.rmtree(tmpdir, ignore_errors=True)
+
+    def _environment(self, run_id: str, tmpdir: Path) -> dict[str, str]:
+        environment = engine_environment(
+            os.environ,
+            run_id=run_id,
+            tmpdir=tmpdir,
+            caches=self.caches,
+            driver_log=self.folder.driver_log,
+            offline=self.prepared.offline,
+            python_path=self.prepared.python_path,
+        )
+        variables: dict[str, Json] = dict(telling(environment))
+        known: dict[str, Json] = {"variables": variables, "host": to_json(describe_host())}
+        write_json(self.folder.environment, known)
+        return environment
+
+    def _limits(self) -> Limits:
+        spec = self.prepared.spec
+        return Limits(spec.stop_after, spec.timeout, spec.hang_after)
+
+    def _progress(self, report: RunnerReport) -> Progress:
+        if self.prepared.spec.kind == "embedded":
+            return lambda stage: "ready" if stage is Stage.SERVING else None
+        return lambda _stage: report.progress
+
+
+def _answer(
+    prepared: Prepared,
+    folder: RunFolder,
+    command: tuple[str, ...],
+    ended: Ended,
+    report: RunnerReport,
+    diagnose: Diagnose,
+) -> RunOutcome:
+    """Judge, diagnose, and write the answer down."""
+    kind = prepared.info.kind
+    step = report.step
+    outcome, reason = outcome_of(ended, kind, {**report.facts, "step": step})
+    answer = RunOutcome(
+        outcome=outcome,
+        reason=reason,
+        engine=prepared.info,
+        command=command,
+        seconds=round(ended.seconds, 3),
+        stages=ended.spans,
+        processes=process_ends(ended, kind),
+        changes=prepared.changes + _taken_defaults(report),
+    )
+    if outcome in (Outcome.CRASHED, Outcome.HUNG):
+        answer = replace(answer, diagnosis=diagnose(folder.log, _facts(prepared, folder, ended)))
+    return _written(answer, folder, prepared.spec)
+
+
+def _facts(prepared: Prepared, folder: RunFolder, ended: Ended) -> RunFacts:
+    how = ended.how if ended.how in ("hung", "timed_out") else "exited"
+    return RunFacts(
+        how=how,
+        exit_code=exit_code(ended),
+        stage=ended.stage,
+        processes=process_ends(ended, prepared.info.kind),
+        driver_log=_driver_log(folder),
+        engine=prepared.spec.kind,
+        engine_version=prepared.info.version,
+    )
+
+
+def _driver_log(folder: RunFolder) -> Path | None:
+    """Give what the driver wrote: here, or where the user has it written anyway."""
+    places = [folder.driver_log, Path(os.environ.get("CUDA_LOG_FILE", folder.driver_log))]
+    return next((place for place in places if place.is_file()), None)
+
+
+def _taken_defaults(report: RunnerReport) -> tuple[str, ...]:
+    taken = report.facts.get("defaults") or {}
+    return tuple(
+        f"{name}={value!r}, our default for a reproduction" for name, value in taken.items()
+    )
+
+
+def _written(answer: RunOutcome, folder: RunFolder, spec: EngineSpec) -> RunOutcome:
+    """Write the answer, and give it or raise what it means."""
+    artifacts = {**folder.artifacts(), "json": str(folder.outcome)}
+    answer = replace(answer, artifacts=artifacts)
+    write_text(folder.outcome, document(SCHEMA, answer) + "\n")
+    if answer.outcome is Outcome.SETUP_FAILED:
+        raise CannotDo(answer.reason, f"{_SETUP_HINT}; its output is in {folder.log}")
+    if answer.outcome is Outcome.INTERRUPTED:
+        raise Interrupted(answer.reason, repro_command(spec))
+    return answer
+
+
+def _diagnose(log: Path, facts: RunFacts) -> Diagnosis:
+    from capdoctor.diagnosis import diagnose
+
+    return diagnose(log, facts=facts)
+
+
+def _tidy(folder: RunFolder) -> None:
+    """Take caches and empty files away, and make one driver log of several processes'."""
+    shutil.rmtree(folder.caches, ignore_errors=True)
+    with writing(folder.driver_log):
+        parts = sorted(folder.root.glob(f"{folder.driver_log.name}[._-]*"))
+        for part in parts:
+            with folder.driver_log.open("ab") as whole:
+                whole.write(part.read_bytes())
+            part.unlink()
+    for path in (folder.keeper_log, folder.driver_log):
+        if path.exists() and path.stat().st_size == 0:
+            path.unlink()

@@ -1,0 +1,5 @@
+from transformers import PretrainedConfig
+
+
+class NovaConfig(PretrainedConfig):
+    model_type = "nova"

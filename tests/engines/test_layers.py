@@ -1,0 +1,119 @@
+"""Kinds of layers, and the few that have them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capdoctor.engines.layers import cut_fields, depth_field, kept_layers, kinds
+
+HYBRID = ["linear", "linear", "linear", "full"] * 12
+
+
+@pytest.mark.parametrize(
+    ("config", "depth", "kept"),
+    [
+        pytest.param({}, 32, [0, 1], id="all layers alike"),
+        pytest.param({}, 1, [0], id="one layer is all there is"),
+        pytest.param({"layer_types": HYBRID}, 48, [0, 3], id="hybrid by a list"),
+        pytest.param({"first_k_dense_replace": 3}, 61, [0, 3], id="dense first, then MoE"),
+        pytest.param({"full_attention_interval": 4}, 48, [0, 1, 2, 3], id="hybrid by a period"),
+        pytest.param({"decoder_sparse_step": 1}, 24, [0, 1], id="a period of one is none"),
+        pytest.param(
+            {"attn_layer_period": 8, "attn_layer_offset": 4, "expert_layer_period": 2},
+            32,
+            [0, 1, 2, 3, 4],
+            id="two periods with an offset",
+        ),
+        pytest.param(
+            {"indexer_types": (["full"] + ["shared"] * 3) * 10},
+            40,
+            [0, 1],
+            id="a producer and its follower",
+        ),
+        pytest.param(
+            {
+                "indexer_types": ["full", "full", "shared"] * 10,
+                "mlp_layer_types": ["d"] + ["s"] * 29,
+            },
+            30,
+            [0, 1, 2],
+            id="the follower's own producer stays, right before it",
+        ),
+        pytest.param(
+            {"index_topk_pattern": "FFSSFSS" * 4}, 28, [0, 1, 2], id="a pattern of letters"
+        ),
+        pytest.param({"index_topk_freq": 4}, 61, [0, 1, 2], id="a frequency with its own offset"),
+        pytest.param(
+            {"linear_attn_config": {"kda_layers": [1, 2, 3, 5, 6, 7], "full_attn_layers": [4, 8]}},
+            8,
+            [0, 3],
+            id="inner lists that count from one",
+        ),
+        pytest.param({"mlp_only_layers": [5]}, 12, [0, 5], id="a list of layer numbers"),
+        pytest.param({"moe_layers_enum": "4,5,6"}, 7, [0, 4], id="layer numbers in a text"),
+        pytest.param({"num_kv_shared_layers": 15}, 35, [0, 20], id="counted from the end"),
+        pytest.param({"hybrid_override_pattern": "M-M*M-E"}, 7, [0, 1, 3, 6], id="nemotron"),
+    ],
+)
+def test_every_kind_of_layer_is_kept(config: dict[str, Any], depth: int, kept: list[int]) -> None:
+    assert kept_layers(config, depth) == kept
+
+
+@pytest.mark.parametrize(
+    ("config", "depth", "cut"),
+    [
+        ({"layer_types": HYBRID}, 48, {"layer_types": ["linear", "full"]}),
+        ({"first_k_dense_replace": 3}, 61, {"first_k_dense_replace": 1}),
+        ({"index_topk_pattern": "FFSSFSS"}, 7, {"index_topk_pattern": "FFS"}),
+        ({"mlp_only_layers": [0, 5, 7]}, 12, {"mlp_only_layers": [0]}),
+        ({"moe_layers_enum": "4,5,6"}, 7, {"moe_layers_enum": "1"}),
+        ({"num_kv_shared_layers": 15}, 35, {"num_kv_shared_layers": 1}),
+        ({"hidden_size": 7168, "rope_theta": 10000}, 61, {}),
+        ({"layer_types": ["a", "b", "mtp"]}, 2, {"layer_types": ["a", "b"]}),
+        (
+            {
+                "linear_attn_config": {
+                    "head_dim": 128,
+                    "kda_layers": [1, 2, 3],
+                    "full_attn_layers": [4],
+                }
+            },
+            4,
+            {"linear_attn_config": {"head_dim": 128, "kda_layers": [1], "full_attn_layers": [2]}},
+        ),
+    ],
+)
+def test_fields_are_cut_to_the_layers_that_stay(
+    config: dict[str, Any], depth: int, cut: dict[str, Any]
+) -> None:
+    assert cut_fields(config, depth, kept_layers(config, depth)) == cut
+
+
+TYPES = st.lists(st.sampled_from(["full", "linear", "sliding", "shared"]), min_size=2, max_size=40)
+
+
+@given(TYPES, st.integers(0, 5), st.sampled_from([None, 1, 2, 3, 5]))
+def test_no_kind_is_lost_and_none_is_made_up(
+    types: list[str], dense: int, period: int | None
+) -> None:
+    config: dict[str, Any] = {"layer_types": types, "first_k_dense_replace": dense}
+    if period is not None:
+        config["decoder_sparse_step"] = period
+    depth = len(types)
+    kept = kept_layers(config, depth)
+    small = {**config, **cut_fields(config, depth, kept)}
+    assert set(kinds(small, len(kept))) == set(kinds(config, depth))
+    assert kept == sorted(set(kept))
+    assert len(small["layer_types"]) == len(kept) >= 2
+
+
+@pytest.mark.parametrize(
+    ("config", "field"),
+    [({"num_hidden_layers": 2}, "num_hidden_layers"), ({"n_layer": 2}, "n_layer"), ({}, None)],
+)
+def test_the_depth_has_several_names(config: dict[str, Any], field: str | None) -> None:
+    assert depth_field(config) == field

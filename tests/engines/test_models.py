@@ -1,0 +1,76 @@
+"""What --model may name."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from capdoctor.engines.models import find_model
+from capdoctor.errors import CannotDo
+
+
+def folder(tmp_path: Path, config: object = None, *others: str) -> Path:
+    text = config if isinstance(config, str) else json.dumps(config or {"model_type": "llama"})
+    (tmp_path / "config.json").write_text(text)
+    for name in others:
+        (tmp_path / name).write_text("{}")
+    return tmp_path
+
+
+def test_a_folder_with_a_config_is_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder(tmp_path)
+    monkeypatch.chdir(tmp_path.parent)
+    model = find_model(f"./{tmp_path.name}")
+    assert model.name == str(tmp_path)
+    assert model.local
+    assert not model.has_tokenizer
+    assert not model.has_processor
+
+
+def test_tokenizers_and_processors_are_noticed(tmp_path: Path) -> None:
+    model = find_model(str(folder(tmp_path, None, "tokenizer.json", "preprocessor_config.json")))
+    assert model.has_tokenizer
+    assert model.has_processor
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1, 2]", "\x00\x01", '"config"'])
+def test_a_broken_config_is_one_sentence(tmp_path: Path, text: str) -> None:
+    with pytest.raises(CannotDo) as caught:
+        find_model(str(folder(tmp_path, text)))
+    assert "config.json" in caught.value.sentence
+    assert caught.value.hint
+
+
+def test_a_folder_without_a_config_and_a_file_are_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(CannotDo, match="has no config"):
+        find_model(str(tmp_path))
+    (tmp_path / "weights.gguf").write_text("x")
+    with pytest.raises(CannotDo, match="is a file, not a folder"):
+        find_model(str(tmp_path / "weights.gguf"))
+
+
+@pytest.mark.parametrize("name", ["./nowhere", "/no/such/model", "~/none", "a/b/c", "a b"])
+def test_a_path_that_is_not_there_is_no_hub_id(name: str) -> None:
+    with pytest.raises(CannotDo, match="no model folder"):
+        find_model(name)
+
+
+@pytest.mark.parametrize("name", ["meta-llama/Llama-3.1-8B", "gpt2", "deepseek-ai/DeepSeek-V3.2"])
+def test_a_hub_id_is_taken_as_it_is(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    model = find_model(name)
+    assert (model.name, model.local, model.config) == (name, False, None)
+
+
+def test_a_cached_hub_model_lends_its_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    snapshot = tmp_path / "models--lab--m/snapshots/abc"
+    snapshot.mkdir(parents=True)
+    folder(snapshot, {"num_hidden_layers": 7})
+    assert find_model("lab/m").config == {"num_hidden_layers": 7}

@@ -1,0 +1,143 @@
+"""Run a target under the rules and say what broke them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from capdoctor.capture.checker.arguments import build
+from capdoctor.capture.checker.eager_breaks import eager_breaks
+from capdoctor.capture.checker.loading import call, call_arguments, functions_of, loaded
+from capdoctor.capture.checker.operators import operators
+from capdoctor.capture.checker.options import CheckOptions
+from capdoctor.capture.checker.placing import placed
+from capdoctor.capture.checker.segments import PiecewiseCapture
+from capdoctor.capture.checker.stubs import stubbed
+from capdoctor.capture.checker.target import Target
+from capdoctor.errors import CannotDo
+from capdoctor.model import CheckResult, Covered, Finding
+
+if TYPE_CHECKING:
+    from capdoctor.capture.device import VirtualDevice
+
+
+def check(target: Target, options: CheckOptions) -> CheckResult:
+    """Capture the target's functions on the virtual device and collect all violations.
+
+    Raises:
+        CannotDo: torch is missing, or the target cannot be run at all.
+        UsageError: the arguments do not fit the functions.
+    """
+    _require_torch()
+    from capdoctor.capture.device import VirtualDevice
+
+    unknown: dict[str, None] = {}
+    with ExitStack() as stack:
+        stack.enter_context(stubbed(options.stubs, unknown.setdefault))
+        stand_ins = stack.enter_context(operators(options.operators))
+        device = VirtualDevice(
+            as_torch=options.as_torch, stop_at_first=options.stop_at_first, stubs=stand_ins
+        )
+        stack.enter_context(device)
+        module = stack.enter_context(loaded(target))
+        stack.enter_context(eager_breaks(module, options.eager))
+        findings: list[Finding] = []
+        for name, function in functions_of(module, target).items():
+            arguments = call_arguments(name, function, build(options.arguments))
+            findings += _capture(device, name, function, arguments, options)
+            if findings and options.stop_at_first:
+                break
+        seen = device.covered
+    return CheckResult(
+        target.text, tuple(findings), Covered(seen.operations, (*seen.unknown, *unknown))
+    )
+
+
+def _require_torch() -> None:
+    from importlib.util import find_spec
+
+    if find_spec("torch") is None:
+        raise CannotDo("torch is not installed", "install capdoctor[embedded], or use --static")
+
+
+def _capture(
+    device: VirtualDevice,
+    name: str,
+    function: Callable[..., Any],
+    arguments: dict[str, Any],
+    options: CheckOptions,
+) -> list[Finding]:
+    """Run one function, eagerly first if asked, and give the findings of its capture."""
+    from capdoctor.capture.stacks import user_stack
+
+    def run() -> Any:
+        return call(function, arguments)
+
+    for _ in range(options.warm_up):
+        _guarded(name, run)
+    before, outside = len(device.findings), user_stack()
+    if options.stop_at_first:
+        _write_down_first(device)
+    capture = captured_in_pieces if options.piecewise else captured_whole
+    try:
+        _guarded(name, lambda: capture(run), lambda: len(device.findings) > before)
+    finally:
+        device.session.__dict__.pop("judge", None)
+    found = device.findings[before:]
+    return placed(found[:1] if options.stop_at_first else found, outside, function)
+
+
+def _write_down_first(device: VirtualDevice) -> None:
+    """Make the device keep a finding of what it raises."""
+    session = device.session
+    judge = session.judge
+
+    def judge_twice(fault: Any, operation: str, **params: str) -> None:
+        session.stop_at_first = False
+        try:
+            judge(fault, operation, **params)
+        finally:
+            session.stop_at_first = True
+        judge(fault, operation, **params)
+
+    session.__dict__["judge"] = judge_twice
+
+
+def _guarded(
+    name: str, function: Callable[[], Any], explained: Callable[[], bool] = lambda: False
+) -> None:
+    """Call; what the user's code raises by itself is no finding.
+
+    ``explained`` says whether what was raised is explained by a finding.
+    """
+    try:
+        function()
+    except (KeyboardInterrupt, GeneratorExit):
+        raise
+    except BaseException as error:
+        if explained():
+            return
+        raise CannotDo(
+            f"{name} raises {type(error).__name__}: {error}",
+            "this is no capture error; call the function outside capdoctor first",
+        ) from error
+
+
+def captured_whole(function: Callable[[], Any]) -> Any:
+    """Capture the call in one graph."""
+    import torch
+
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        return function()
+
+
+def captured_in_pieces(function: Callable[[], Any]) -> Any:
+    """Capture the call in segments, broken where an engine would break it."""
+    import torch
+
+    stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream), PiecewiseCapture():
+        return function()

@@ -1,0 +1,97 @@
+"""Run one scenario from start to end, and write its log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+from capdoctor.capture.scenarios import drive
+from capdoctor.capture.scenarios.drive import Forward, GraphMode, Model
+from capdoctor.capture.scenarios.engine_log import EngineLog
+from capdoctor.capture.scenarios.fold_indptr import SHAPES, FoldIndptr, load_function
+from capdoctor.capture.scenarios.hisparse import HiSparse
+from capdoctor.capture.scenarios.outcome import NotApplicable
+from capdoctor.capture.scenarios.sparse_mla import SparseMLA
+
+Part = tuple[str, Model, Forward, tuple[GraphMode, ...]]
+
+
+def sparse_mla_parts(source: Path, device: str) -> Iterator[Part]:
+    """Give the index group, then the HiSparse runtime where the tree has one."""
+    modes = (GraphMode.PIECEWISE, GraphMode.FULL)
+    group = SparseMLA(source, device)
+    yield "sparse MLA index group", group, group.forward_pass, modes
+    try:
+        hisparse = HiSparse(source, device)
+    except NotApplicable:
+        return
+    yield "HiSparse runtime", hisparse, hisparse.forward_pass, modes
+
+
+def fold_indptr_parts(source: Path, device: str) -> Iterator[Part]:
+    """Give the function once for every shape."""
+    import torch
+
+    function = load_function(source, torch)
+    for lengths, fold in SHAPES:
+        name = f"{len(lengths)} sequences folded by {fold}"
+        yield name, FoldIndptr(function, lengths, fold, device), Forward(), (GraphMode.FULL,)
+
+
+SCENARIOS: dict[str, Callable[[Path, str], Iterator[Part]]] = {
+    "sparse-mla": sparse_mla_parts,
+    "fold-indptr": fold_indptr_parts,
+}
+
+
+def run(name: str, source: Path, device: AbstractContextManager[Any], log: EngineLog) -> None:
+    """Go through the stages of a start-up; whatever breaks one is raised.
+
+    Raises:
+        NotApplicable: the tree lacks what the scenario exercises.
+        CannotExercise: it has it in an unknown shape.
+    """
+    _begin(name, source, log)
+    with device:
+        parts = list(SCENARIOS[name](source, "cuda"))
+        log.line("Model loading took 0.00 GiB memory and 0.000000 seconds", "model_runner.py:428")
+        for part in parts:
+            drive.profile_run(part[1], part[2])
+        _profile_memory(parts, log)
+        log.line("Available KV cache memory: 1.00 GiB", "gpu_worker.py:640")
+        log.line("GPU KV cache size: 1,024 tokens", "kv_cache_utils.py:2395")
+        _capture(parts, log)
+    log.line("init engine (profile, create kv cache, warmup model) took 0.00 s", "core.py:379")
+
+
+def _begin(name: str, source: Path, log: EngineLog) -> None:
+    version = f"scenario {name}"
+    log.line(f"Initializing a V1 LLM engine (v0.33.0) with config: {version}, source={source}")
+    log.line(
+        "world_size=1 rank=0 local_rank=0 distributed_init_method=none backend=none",
+        "parallel_state.py:1827",
+    )
+    log.line("Using V2 Model Runner", "gpu_worker.py:441")
+    log.line("Loading model from scratch...", "model_runner.py:396")
+
+
+def _profile_memory(parts: list[Part], log: EngineLog) -> None:
+    for mode in (GraphMode.PIECEWISE, GraphMode.FULL):
+        concerned = [part for part in parts if mode in part[3]]
+        for done, (_, model, forward, _modes) in enumerate(concerned):
+            log.bar(mode.name, done, len(concerned))
+            drive.profile_cudagraph_memory(model, forward, (mode,))
+            log.bar(mode.name, done + 1, len(concerned))
+    log.line("Graph capturing finished in 0 secs, took 0.00 GiB", "model_runner.py:1066")
+
+
+def _capture(parts: list[Part], log: EngineLog) -> None:
+    for mode in (GraphMode.PIECEWISE, GraphMode.FULL):
+        concerned = [part for part in parts if mode in part[3]]
+        for done, (_, model, forward, _modes) in enumerate(concerned):
+            log.bar(mode.name, done, len(concerned))
+            drive.capture_model(model, forward, mode)
+            log.bar(mode.name, done + 1, len(concerned))
+    log.line("Graph capturing finished in 0 secs, took 0.00 GiB", "model_runner.py:1066")

@@ -1,0 +1,46 @@
+"""The virtual device against what a GPU did, row by row."""
+
+from __future__ import annotations
+
+import pytest
+
+from capdoctor.capture.rules import rules
+from tests.capture.cases import Row, read_table, run_row, same_error
+
+MEASURED_WITH = "2.11"
+FIRST_HEAD, FIRST = read_table("legality_h200.jsonl")
+SECOND_HEAD, SECOND = read_table("more_operations.jsonl")
+
+
+def _python_level(rows: list[Row]) -> list[Row]:
+    return [row for row in rows if row["python_level"]]
+
+
+def _check(row: Row, setup: str) -> None:
+    got = run_row(row, setup, as_torch=MEASURED_WITH)
+    for name in ("error", "end_error", "after_error"):
+        assert same_error(row.get(name), got[name]), (name, row.get(name), got[name])
+    assert got["capture_after"] == row["capture_after"]
+
+
+@pytest.mark.parametrize("row", _python_level(FIRST), ids=lambda row: row["case"])
+def test_ground_truth(row: Row) -> None:
+    _check(row, FIRST_HEAD["setup"])
+
+
+@pytest.mark.parametrize("row", _python_level(SECOND), ids=lambda row: row["case"])
+def test_further_operations(row: Row) -> None:
+    _check(row, SECOND_HEAD["setup"])
+
+
+def test_every_row_of_the_second_table_has_a_reason() -> None:
+    assert len(SECOND) > 600
+    assert all(row["reason"] for row in SECOND)
+    assert {row["rule"] for row in SECOND if "rule" in row} <= set(rules())
+
+
+def test_rows_left_out_say_why() -> None:
+    assert [row["case"] for row in SECOND if not row["python_level"]] == [
+        "tensordot",
+        "other_thread_alloc",
+    ]

@@ -1,0 +1,1 @@
+"""vLLM: no wait on an event that belongs to a captured graph segment."""

@@ -1,0 +1,1 @@
+"""How likely each commit is to be the culprit, judged by the crash's traceback."""

@@ -1,0 +1,1 @@
+"""What is done at a commit to see whether it crashes."""

@@ -1,0 +1,134 @@
+"""Probe ``engine``: start the engine at a commit, stopped after the stage in question."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from capdoctor.bisection.history.gitcall import GitFailed, git_or_none
+from capdoctor.bisection.history.mirror import Mirror
+from capdoctor.bisection.observation import Observation, Saw
+from capdoctor.bisection.probes.diagnosed import with_diagnosis
+from capdoctor.bisection.probes.probe import Place
+from capdoctor.bisection.provisioning.overlay import overlay_verdict
+from capdoctor.bisection.provisioning.worktrees import Worktrees
+from capdoctor.errors import CannotDo
+from capdoctor.model import EngineSpec, Outcome, RunOutcome
+
+RunEngine = Callable[[EngineSpec], RunOutcome]
+_SAW = {
+    Outcome.STARTED: Saw.CLEAN,
+    Outcome.STOPPED_AFTER_STAGE: Saw.CLEAN,
+    Outcome.CRASHED: Saw.CRASH,
+    Outcome.HUNG: Saw.HANG,
+    Outcome.SETUP_FAILED: Saw.UNBUILDABLE,
+    Outcome.INTERRUPTED: Saw.INFRA,
+}
+
+
+def _run(spec: EngineSpec) -> RunOutcome:
+    from capdoctor import engines
+
+    return engines.run(spec)
+
+
+@dataclass(frozen=True)
+class EngineProbe:
+    """Starts ``spec`` over each commit's Python; ``installed_commit`` is what is underneath."""
+
+    spec: EngineSpec
+    installed_commit: str | None = None
+    run_engine: RunEngine = _run
+    name: str = "engine"
+
+    def check(self, mirror: Mirror, sha: str) -> None:
+        """Say before anything runs what can be known to be missing.
+
+        Raises:
+            CannotDo: the repository holds no vllm package, or no such model file.
+        """
+        path = self.spec.model if self.spec.kind == "embedded" else "vllm/__init__.py"
+        if git_or_none(mirror.folder, "cat-file", "-e", f"{sha}:{path}") is None:
+            what = "model file" if self.spec.kind == "embedded" else "vllm package"
+            raise CannotDo(
+                f"{mirror.source} has no {what} at {sha[:12]} ({path})",
+                "give --repo the repository that the crash comes from",
+            )
+
+    def run(self, place: Place) -> Observation:
+        """Return what a start of the engine at the commit saw."""
+        begin = time.monotonic()
+        refused = self._refuse(place)
+        if refused is not None:
+            return Observation(Saw.UNBUILDABLE, provisioning="none", reason=refused)
+        folder = Worktrees(place.mirror, place.worktrees).checkout(place.worker, place.sha)
+        spec = replace(self.spec, source=folder, out=place.out)
+        ready = time.monotonic()
+        try:
+            outcome = self.run_engine(spec)
+        except GitFailed:
+            raise
+        except CannotDo as error:
+            reason = f"{error.sentence} ({error.hint})" if error.hint else error.sentence
+            return Observation(Saw.UNBUILDABLE, provisioning=self._how, reason=reason, starts=1)
+        seen = observe(outcome, self._how, ready - begin)
+        return proven(seen, outcome, place.sha, self.spec.kind)
+
+    @property
+    def _how(self) -> str:
+        return "worktree" if self.spec.kind == "embedded" else "python overlay"
+
+    def _refuse(self, place: Place) -> str | None:
+        if self.spec.kind == "embedded":
+            return None
+        return overlay_verdict(place.mirror, place.sha, self.spec, self.installed_commit)
+
+
+def observe(outcome: RunOutcome, provisioning: str, setup: float) -> Observation:
+    """Return what a run's outcome says, as an observation."""
+    log = outcome.artifacts.get("log")
+    base = Observation(
+        _SAW[outcome.outcome],
+        title=outcome.reason,
+        provisioning=provisioning,
+        seconds=outcome.seconds,
+        setup_seconds=setup,
+        starts=1,
+        reason=outcome.reason,
+        log=log,
+    )
+    return with_diagnosis(base, outcome.diagnosis) if outcome.diagnosis else base
+
+
+def proven(seen: Observation, outcome: RunOutcome, sha: str, kind: str) -> Observation:
+    """Return the observation, UNBUILDABLE when the run cannot prove that it ran the commit.
+
+    The runner inside the target refuses a package imported from elsewhere (``vllm.__file__``);
+    what is compared here is the commit that the tree it ran says it is.
+    """
+    if kind == "embedded" or outcome.engine.commit == sha:
+        return seen
+    ran = outcome.engine.commit or "an unknown commit"
+    return Observation(
+        Saw.UNBUILDABLE,
+        provisioning=seen.provisioning,
+        seconds=seen.seconds,
+        setup_seconds=seen.setup_seconds,
+        starts=seen.starts,
+        log=seen.log,
+        reason=f"not proven that it ran {sha[:12]}: it ran {ran[:12]}",
+    )
+
+
+def model_in_repository(spec: EngineSpec, source: Path) -> EngineSpec:
+    """Return the spec with a model file's path as the repository knows it."""
+    if spec.kind != "embedded":
+        return spec
+    path = Path(spec.model)
+    full = path if path.is_absolute() else Path.cwd() / path
+    inside = full.resolve()
+    if inside.is_relative_to(source):
+        return replace(spec, model=inside.relative_to(source).as_posix())
+    return replace(spec, model=path.as_posix())

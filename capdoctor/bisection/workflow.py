@@ -1,0 +1,214 @@
+"""A bisection from the request to the answer, and back from its journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from capdoctor.bisection.answer import as_probe, result_of, resume_command
+from capdoctor.bisection.campaign import Campaign
+from capdoctor.bisection.descend import descend
+from capdoctor.bisection.history.commit_range import commit_range
+from capdoctor.bisection.history.layout import layout_of
+from capdoctor.bisection.history.mirror import Mirror, open_mirror
+from capdoctor.bisection.history.revisions import resolve
+from capdoctor.bisection.journal.git_replay import replay_lines
+from capdoctor.bisection.journal.journal import Journal
+from capdoctor.bisection.journal.lock import locked
+from capdoctor.bisection.journal.story import (
+    Begin,
+    Story,
+    begin_event,
+    fold,
+    resume_event,
+    undo_event,
+)
+from capdoctor.bisection.journal.work_folder import JOURNAL, find_work_folder, new_work_folder
+from capdoctor.bisection.line import Line, whole_line
+from capdoctor.bisection.probes.choose import probe_for
+from capdoctor.bisection.probes.probe import Probe
+from capdoctor.bisection.progress import BisectListener, Planned, Silent
+from capdoctor.bisection.provisioning.worktrees import Worktrees
+from capdoctor.bisection.reference import read_reference
+from capdoctor.bisection.repositories import find_repository
+from capdoctor.bisection.request import BisectRequest
+from capdoctor.bisection.revert import revert_check
+from capdoctor.bisection.search.case import Ending
+from capdoctor.bisection.votes import votes
+from capdoctor.errors import CannotDo, CapdoctorError, Interrupted
+from capdoctor.model import BisectResult, ProbeRun
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """What a bisection has done so far."""
+
+    work_dir: Path
+    begin: Begin
+    runs: int
+    seconds: float
+    last: ProbeRun | None
+    resume_command: str
+
+
+def bisect(
+    request: BisectRequest,
+    probe: Probe | None = None,
+    *,
+    listener: BisectListener | None = None,
+    work_dir: Path | None = None,
+) -> BisectResult:
+    """Find the commit that introduced a crash, or say honestly how far it could be narrowed.
+
+    ``probe`` defaults to what the request names; ``work_dir`` to a new folder under the user's
+    state folder. Every error after the first run carries the command that resumes.
+
+    Raises:
+        UsageError: the request contradicts itself.
+        CannotDo: it could not be started, or is paused because the machine failed.
+        Interrupted: the user stopped it.
+    """
+    python = request.engine.python if request.engine else None
+    source = find_repository(request.repo, python)
+    chosen = probe or probe_for(request, source)
+    work = work_dir or new_work_folder(f"{Path(request.repo).name}-{request.good}-{request.bad}")
+    work.mkdir(parents=True, exist_ok=True)
+    if (work / JOURNAL).exists():
+        raise CannotDo(f"{work} holds a bisection already", resume_command(work))
+    with locked(work):
+        mirror = open_mirror(source, work / "repository.git")
+        begin = _begin(request, mirror, chosen)
+        journal = Journal(work / JOURNAL)
+        journal.append(begin_event(begin))
+        story = Story(begin)
+        return _go_on(story, journal, mirror, chosen, listener or Silent())
+
+
+def resume(
+    work_dir: Path | None = None,
+    probe: Probe | None = None,
+    *,
+    listener: BisectListener | None = None,
+) -> BisectResult:
+    """Go on with a bisection where its journal ends; by default the latest one.
+
+    Raises:
+        CannotDo: there is none, another process has it, or the machine still fails.
+        Interrupted: the user stopped it again.
+    """
+    work = find_work_folder(work_dir)
+    with locked(work):
+        journal = Journal(work / JOURNAL)
+        begin = fold(journal.events()).begin
+        mirror = open_mirror(Path(begin.source), work / "repository.git")
+        journal.append(resume_event())
+        story = fold(journal.events())
+        chosen = probe or probe_for(begin.request, mirror.source)
+        return _go_on(story, journal, mirror, chosen, listener or Silent())
+
+
+def _begin(request: BisectRequest, mirror: Mirror, probe: Probe) -> Begin:
+    newer = resolve(mirror, request.newer)
+    older = resolve(mirror, request.older, tip=newer.sha)
+    found = commit_range(mirror, older.sha, newer.sha)
+    named = [
+        f"{text} is {one.sha[:12]} ({one.found_as})"
+        for text, one in ((request.older, older), (request.newer, newer))
+        if one.found_as != text
+    ]
+    probe.check(mirror, found.commits[-1])
+    reference = read_reference(request.reference) if request.reference else None
+    commits = found.commits
+    notes = (*named, *found.notes)
+    source = str(mirror.source)
+    return Begin(request, source, commits[0], commits[-1], notes, reference)
+
+
+def _go_on(
+    story: Story, journal: Journal, mirror: Mirror, probe: Probe, listener: BisectListener
+) -> BisectResult:
+    work = journal.path.parent
+    commits = commit_range(mirror, story.begin.older, story.begin.newer).commits
+    listener.planned(Planned(len(commits) - 1, str(work), story.begin.notes))
+    line = whole_line(commits, find_fix=story.begin.request.find_fix)
+    layout = layout_of(mirror, story.begin.newer)
+    campaign = Campaign(mirror, layout, story, journal, work, probe, listener)
+    with _told_how_to_resume(work):
+        result = _conclude(campaign, line)
+    Worktrees(mirror, work / "worktrees").remove()
+    return result
+
+
+def _conclude(campaign: Campaign, line: Line) -> BisectResult:
+    request = campaign.story.begin.request
+    end, refined = campaign.search(line)
+    if end.ending is Ending.FOUND and not request.first_parent:
+        end, refined = descend(campaign, end, refined)
+    result = result_of(campaign, end, refined)
+    if end.ending is Ending.FOUND and request.revert_check and not request.find_fix:
+        result = revert_check(campaign, result)
+    return replace(result, seconds=round(campaign.elapsed, 1))
+
+
+@contextmanager
+def _told_how_to_resume(work: Path) -> Iterator[None]:
+    """Give every error the command that resumes: whatever happens, nothing is lost."""
+    command = resume_command(work)
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise Interrupted("the bisection was interrupted; nothing is lost", command) from error
+    except CapdoctorError as error:
+        hint = f"{error.hint}; then: {command}" if error.hint else command
+        kind = Interrupted if isinstance(error, Interrupted) else CannotDo
+        raise kind(error.sentence, hint) from error
+
+
+def undo(work_dir: Path | None = None, sha: str | None = None) -> tuple[str, ...]:
+    """Take back the last run, or every run of a commit; returns the commits taken back.
+
+    Raises:
+        CannotDo: there is nothing to take back.
+    """
+    work = find_work_folder(work_dir)
+    with locked(work):
+        journal = Journal(work / JOURNAL)
+        before = fold(journal.events())
+        full = _full_sha(before, sha) if sha else None
+        if not before.runs:
+            raise CannotDo("there is no verdict to take back")
+        journal.append(undo_event(full))
+        after = fold(journal.events())
+    if full:
+        return (full,) * (len(before.runs) - len(after.runs))
+    return (before.runs[-1].sha,)
+
+
+def _full_sha(story: Story, start: str) -> str:
+    found = {run.sha for run in story.runs if run.sha.startswith(start)}
+    if len(found) != 1:
+        raise CannotDo(f"{start} names {len(found) or 'none'} of the commits that were run")
+    return found.pop()
+
+
+def status(work_dir: Path | None = None) -> Status:
+    """Say what a bisection has done; does not need the lock."""
+    work = find_work_folder(work_dir)
+    story = fold(Journal(work / JOURNAL).events())
+    cast = votes(story)
+    return Status(
+        work,
+        story.begin,
+        len(story.runs),
+        story.elapsed,
+        as_probe(cast[-1]) if cast else None,
+        resume_command(work),
+    )
+
+
+def replay_log(work_dir: Path | None = None) -> str:
+    """Return the verdicts as a file for ``git bisect replay``."""
+    work = find_work_folder(work_dir)
+    return replay_lines(fold(Journal(work / JOURNAL).events()))

@@ -1,0 +1,176 @@
+"""The engine probe: what a run's outcome says, and the proof that it ran what was asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from capdoctor.bisection.history.mirror import Mirror, open_mirror
+from capdoctor.bisection.observation import Saw
+from capdoctor.bisection.probes.engine import EngineProbe, model_in_repository, observe
+from capdoctor.bisection.probes.probe import Place
+from capdoctor.errors import CannotDo
+from capdoctor.model import (
+    Diagnosis,
+    EngineInfo,
+    EngineSpec,
+    ErrorInfo,
+    Frame,
+    Outcome,
+    ProcessRef,
+    RunOutcome,
+    Stage,
+    Verdict,
+)
+from tests.helpers.git_repo import Commit, build_repository
+
+DIAGNOSIS = Diagnosis(
+    verdict=Verdict.STARTUP_CRASH,
+    crash_class="capture_host_sync",
+    stage=Stage.CAPTURE,
+    component="vllm",
+    error=ErrorInfo("RuntimeError", "CUDA error\nmore", sticky=True),
+    root_frame=Frame("vllm/a.py", 3, "f"),
+    raised_at=None,
+    process=ProcessRef(),
+    confidence="confirmed",
+    fingerprint="s1:a",
+    fingerprint_loose="s1~:a",
+)
+
+
+def _outcome(outcome: Outcome, commit: str | None, **more: object) -> RunOutcome:
+    info = EngineInfo("vllm", "0.32.0+cpu", "/py", commit)
+    return RunOutcome(outcome, "because", info, ("vllm",), 3.0, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("outcome", "saw"),
+    [
+        (Outcome.STARTED, Saw.CLEAN),
+        (Outcome.STOPPED_AFTER_STAGE, Saw.CLEAN),
+        (Outcome.CRASHED, Saw.CRASH),
+        (Outcome.HUNG, Saw.HANG),
+        (Outcome.SETUP_FAILED, Saw.UNBUILDABLE),
+        (Outcome.INTERRUPTED, Saw.INFRA),
+    ],
+)
+def test_outcomes(outcome: Outcome, saw: Saw) -> None:
+    assert observe(_outcome(outcome, None), "worktree", 0.5).saw is saw
+
+
+def test_a_crash_brings_its_diagnosis_along() -> None:
+    seen = observe(_outcome(Outcome.CRASHED, None, diagnosis=DIAGNOSIS), "worktree", 0.5)
+    assert (seen.signature, seen.loose, seen.stage) == ("s1:a", "s1~:a", "capture")
+    assert seen.title == "RuntimeError: CUDA error in f"
+    assert seen.sticky
+    assert (seen.seconds, seen.setup_seconds, seen.starts) == (3.0, 0.5, 1)
+
+
+PYTHON = {"vllm/__init__.py": "0"}
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> tuple[Mirror, tuple[str, ...]]:
+    commits = [
+        Commit({**PYTHON, "csrc/a.cu": "0", "csrc/cpu/c.cpp": "0"}),
+        Commit({"vllm/__init__.py": "1"}),
+        Commit({"csrc/a.cu": "1"}),
+        Commit({"csrc/a.cu": "0", "csrc/cpu/c.cpp": "1"}),
+    ]
+    shas = build_repository(tmp_path / "repo", commits, tags={"v0.32.0": 0})
+    return open_mirror(tmp_path / "repo", tmp_path / "m"), shas
+
+
+def _place(made: tuple[Mirror, tuple[str, ...]], at: int, tmp_path: Path) -> Place:
+    return Place(made[1][at], made[0], tmp_path / "trees", tmp_path / "out")
+
+
+def _probe(made: tuple[Mirror, tuple[str, ...]], commit: str | None = None) -> EngineProbe:
+    def run(spec: EngineSpec) -> RunOutcome:
+        assert spec.source is not None
+        number = (spec.source / "vllm/__init__.py").read_text()
+        return _outcome(Outcome.STARTED, commit or made[1][int(number)])
+
+    return EngineProbe(EngineSpec("vllm", "m"), made[1][0], run)
+
+
+def test_python_over_equal_binaries_runs(
+    made: tuple[Mirror, tuple[str, ...]], tmp_path: Path
+) -> None:
+    seen = _probe(made).run(_place(made, 1, tmp_path))
+    assert (seen.saw, seen.provisioning) == (Saw.CLEAN, "python overlay")
+
+
+def test_other_native_sources_are_never_run_over(
+    made: tuple[Mirror, tuple[str, ...]], tmp_path: Path
+) -> None:
+    seen = _probe(made).run(_place(made, 2, tmp_path))
+    assert seen.saw is Saw.UNBUILDABLE
+    assert "native sources differ" in seen.reason
+    assert seen.starts == 0
+
+
+def test_sources_for_a_cpu_alone_do_not_matter_to_a_gpu_build(
+    made: tuple[Mirror, tuple[str, ...]], tmp_path: Path
+) -> None:
+    seen = _probe(made, made[1][3]).run(_place(made, 3, tmp_path))
+    assert seen.saw is Saw.CLEAN
+
+
+def test_an_installed_commit_that_the_repository_lacks_cannot_be_compared(
+    made: tuple[Mirror, tuple[str, ...]], tmp_path: Path
+) -> None:
+    probe = EngineProbe(EngineSpec("vllm", "m"), "0123456789")
+    seen = probe.run(_place(made, 1, tmp_path))
+    assert seen.saw is Saw.UNBUILDABLE
+    assert "cannot be compared" in seen.reason
+
+
+@pytest.mark.parametrize("commit", ["f" * 40, None])
+def test_a_run_that_cannot_prove_its_commit_does_not_vote(
+    made: tuple[Mirror, tuple[str, ...]], tmp_path: Path, commit: str | None
+) -> None:
+    def run(_spec: EngineSpec) -> RunOutcome:
+        return _outcome(Outcome.CRASHED, commit, diagnosis=DIAGNOSIS)
+
+    probe = EngineProbe(EngineSpec("vllm", "m"), made[1][0], run)
+    seen = probe.run(_place(made, 1, tmp_path))
+    assert (seen.saw, seen.signature) == (Saw.UNBUILDABLE, None)
+    assert "not proven" in seen.reason
+
+
+def test_an_engine_that_cannot_be_set_up_does_not_vote(
+    made: tuple[Mirror, tuple[str, ...]], tmp_path: Path
+) -> None:
+    def run(_spec: EngineSpec) -> RunOutcome:
+        raise CannotDo("the model folder has no config.json", "give one")
+
+    probe = EngineProbe(EngineSpec("vllm", "m"), made[1][0], run)
+    seen = probe.run(_place(made, 1, tmp_path))
+    assert seen.saw is Saw.UNBUILDABLE
+    assert "config.json" in seen.reason
+
+
+def test_a_repository_without_the_package_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    shas = build_repository(tmp_path / "repo", [Commit({"a.py": "1"})])
+    mirror = open_mirror(tmp_path / "repo", tmp_path / "m")
+    with pytest.raises(CannotDo, match="has no vllm package"):
+        EngineProbe(EngineSpec("vllm", "m")).check(mirror, shas[0])
+    with pytest.raises(CannotDo, match=r"has no model file at .* \(b\.py\)"):
+        EngineProbe(EngineSpec("embedded", "b.py")).check(mirror, shas[0])
+    EngineProbe(EngineSpec("embedded", "a.py")).check(mirror, shas[0])
+
+
+def test_a_model_file_is_named_as_the_repository_knows_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "repo"
+    (source / "models").mkdir(parents=True)
+    monkeypatch.chdir(source / "models")
+    for given in ("m.py", str(source / "models/m.py")):
+        spec = model_in_repository(EngineSpec("embedded", given), source)
+        assert spec.model == "models/m.py"
+    monkeypatch.chdir(tmp_path)
+    assert model_in_repository(EngineSpec("embedded", "models/m.py"), source).model == "models/m.py"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -42,12 +41,11 @@ def classify(
 
     Exit code 0: nothing wrong was found. 1: trouble was found, and that is the answer.
     """
-    from capdoctor.commands._answers import exit_code, write_answer
-    from capdoctor.diagnosis import diagnose_all
+    from capdoctor.commands import answers
     from capdoctor.errors import UsageError
 
     if as_json and form not in (Format.TEXT, Format.JSON):
         raise UsageError(f"--json contradicts --format {form.value}", "give one of the two")
-    answers = diagnose_all(logs, rules=tuple(rules or ()), stdin=sys.stdin.buffer)
-    write_answer(answers, Format.JSON.value if as_json else form.value)
-    raise typer.Exit(exit_code(answers))
+    found = answers.gather(logs, tuple(rules or ()))
+    answers.write_answer(found, Format.JSON.value if as_json else form.value)
+    raise typer.Exit(answers.exit_code(found))

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from capdoctor.model import MatrixRow, Outcome, RunOutcome, StageSpan
+from capdoctor.model import EngineInfo, MatrixRow, Outcome, RunOutcome, StageSpan
 from capdoctor.report.card import CardLine, Tone, diagnosis_card
 from capdoctor.report.safe_text import one_line
 
+# The JSON names every file; a card has room for where to look first.
+_FILES_SHOWN = ("folder", "log")
 _HEADLINES: dict[Outcome, tuple[str, Tone]] = {
     Outcome.STARTED: ("STARTED", "good"),
     Outcome.STOPPED_AFTER_STAGE: ("PASSED THE STAGE, STOPPED", "good"),
@@ -26,9 +28,8 @@ def run_card(outcome: RunOutcome) -> tuple[CardLine, ...]:
 
 def _lines(outcome: RunOutcome) -> Iterator[CardLine]:
     headline, tone = _HEADLINES[outcome.outcome]
-    engine = outcome.engine
-    name = f"{engine.kind} {engine.version or ''}".strip()
-    yield CardLine("", f"{headline} after {outcome.seconds:.1f} s: {one_line(name)}", tone)
+    engine = one_line(_engine_text(outcome.engine))
+    yield CardLine("", f"{headline} after {outcome.seconds:.1f} s: {engine}", tone)
     if outcome.reason:
         yield CardLine("reason", one_line(outcome.reason))
     if outcome.stages:
@@ -39,8 +40,15 @@ def _lines(outcome: RunOutcome) -> Iterator[CardLine]:
         yield from diagnosis_card(outcome.diagnosis)
     yield from _repeat_lines(outcome)
     yield from _matrix_lines(outcome)
-    for kind, path in outcome.artifacts.items():
-        yield CardLine(kind, one_line(path), "quiet")
+    for kind in _FILES_SHOWN:
+        if kind in outcome.artifacts:
+            yield CardLine(kind, one_line(outcome.artifacts[kind]), "quiet")
+
+
+def _engine_text(engine: EngineInfo) -> str:
+    if engine.kind == "embedded":
+        return f"embedded engine, {engine.device or 'virtual'} device"
+    return f"{engine.kind} {engine.version or ''}".strip()
 
 
 def _stages_text(stages: tuple[StageSpan, ...]) -> str:

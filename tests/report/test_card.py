@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+
+from capdoctor.model import ErrorInfo, Frame, Outcome, RunSummary, Verdict
+from capdoctor.report.card import TITLES, diagnosis_card, error_text, frame_text
+from capdoctor.report.run_card import run_card
+from capdoctor.report.terminal import show_card
+from tests.helpers.samples import CLEAN, RUN, SPARSE
+
+
+def text_of(lines: object) -> str:
+    stream = io.StringIO()
+    show_card(lines, stream)  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+def test_the_first_line_says_what_where_when_and_how_sure() -> None:
+    assert diagnosis_card(SPARSE)[0].text == (
+        "CRASH AT START-UP | capture_event_outside_graph | stage profile_cudagraph_memory"
+        " | confidence confirmed"
+    )
+
+
+def test_the_card_holds_every_answer_on_one_screen() -> None:
+    card = text_of(diagnosis_card(SPARSE))
+    for part in (
+        "torch.AcceleratorError: CUDA error: invalid argument (cudaErrorInvalidValue, 1)",
+        "index_group.py:140 in _convert_once",
+        "An event recorded in a captured segment",
+        "412: torch.AcceleratorError",
+        "1 other error: RuntimeError (line 440: front end)",
+        "capdoctor apply-fix sparse-mla",
+        "mixed batches run eagerly",
+        "fixed in 0.30.0",
+    ):
+        assert part in card
+    assert card.count("\n") <= 24
+
+
+def test_a_clean_start_is_one_line_and_its_version() -> None:
+    assert text_of(diagnosis_card(CLEAN)) == (
+        "CLEAN START | confidence confirmed\nversions      vllm 0.30.0 (read: line 3)\n"
+    )
+
+
+def test_every_verdict_has_a_title() -> None:
+    assert set(TITLES) == set(Verdict)
+
+
+def test_brackets_of_a_log_survive_and_escapes_do_not() -> None:
+    hostile = replace(SPARSE, error=ErrorInfo("X", "[rank0]: [/tmp/x.py:3] [bold] \x1b[2J"))
+    card = text_of(diagnosis_card(hostile))
+    assert "[rank0]: [/tmp/x.py:3] [bold] \\x1b[2J" in card
+    assert "\x1b" not in card
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_on_a_terminal_the_text_is_not_read_as_markup(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    hostile = replace(SPARSE, error=ErrorInfo("X", "[rank0]: [/tmp/x.py:3] [bold] \x1b[2J :smile:"))
+    stream = Terminal()
+    show_card(diagnosis_card(hostile), stream)
+    assert "[rank0]: [/tmp/x.py:3] [bold]" in stream.getvalue()
+    assert "\x1b[2J" not in stream.getvalue()
+    assert ":smile:" in stream.getvalue()
+
+
+def test_a_long_message_is_cut_and_only_its_first_line_shown() -> None:
+    assert len(error_text(ErrorInfo("T", "x" * 5000 + "\nsecond"))) <= 300
+
+
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [
+        (None, ""),
+        (Frame("a.py", 3, "f"), "a.py:3 in f"),
+        (Frame("csrc/x.cuh", 164, None), "csrc/x.cuh:164"),
+        (Frame("a.py", None, None), "a.py"),
+    ],
+)
+def test_a_frame_is_shown_with_the_parts_that_are_known(frame: Frame | None, text: str) -> None:
+    assert frame_text(frame) == text
+
+
+def test_a_run_says_how_far_it_came_and_where_its_files_are() -> None:
+    card = text_of(run_card(RUN))
+    assert card.startswith("CRASHED after 43.2 s: vllm 0.30.0\n")
+    assert "import 20.0 s, profile_cudagraph_memory (ended here)" in card
+    assert "/runs/1/engine.log" in card
+
+
+def test_repeats_are_counted_only_when_there_are_several() -> None:
+    twice = (RunSummary(Outcome.CRASHED, "s1:a"), RunSummary(Outcome.STARTED, None))
+    assert "1 of 2 crashed, 1 of them alike" in text_of(run_card(replace(RUN, runs=twice)))
+    assert "repeats" not in text_of(run_card(replace(RUN, runs=twice[:1])))

@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 ALIASES = {"apply": "apply-fix"}
 FAULT_EXIT_CODE = 4
+GIT_STOPS = 128
 
 
 class LazyGroup(TyperGroup):
@@ -99,6 +100,8 @@ def main() -> NoReturn:
     """Run the command line and leave with the exit code of the contract."""
     try:
         app(prog_name="capdoctor")
+    except SystemExit as leaving:
+        _leave(leaving.code if isinstance(leaving.code, int) else 0)
     except CapdoctorError as error:
         _show(error.sentence, error.hint)
         _leave(error.exit_code)
@@ -124,4 +127,9 @@ def _show(sentence: str, hint: str) -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    sys.exit(code)
+    sys.exit(_for_git(code) if sys.argv[1:2] == ["bisect"] and "probe" in sys.argv else code)
+
+
+def _for_git(code: int) -> int:
+    """Give a code that ``git bisect run`` cannot mistake: it reads 2, 3 and 4 as "bad"."""
+    return code if code in (0, 1, 125) or code >= GIT_STOPS else GIT_STOPS + code

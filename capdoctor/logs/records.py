@@ -53,7 +53,10 @@ class RecordTracker:
     def begin_of(self, line: Peeled) -> int:
         """Give the first line of the record that a line with a header goes on with."""
         record = self._open.get(line.stream)
-        return record.line if record is not None and record.continues(line) else line.number
+        near = record is not None and record.last_line == line.number - 1
+        return (
+            record.line if record is not None and near and record.continues(line) else line.number
+        )
 
     def freeze(self) -> tuple[Record, ...]:
         """Give the records of level ERROR and CRITICAL, and any that holds a traceback."""

@@ -13,6 +13,7 @@ from capdoctor.errors import CannotDo
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_FIRST_LINE_END = re.compile(rb"[ \t\f]*(\r\n|\r|\n)")
 _LAST_LINE_END = re.compile(r"(\r\n|\r|\n)\Z")
 
 
@@ -21,13 +22,14 @@ class Layout:
     """``texts`` holds the code of each statement of ``module``, by identity.
 
     ``mark`` is the file's byte order mark, which may be empty; ``head`` and ``foot`` are what
-    stands before the first and after the last statement.
+    stands before the first and after the last statement, ``tail`` the blank lines at the end.
     """
 
     module: cst.Module
     mark: bytes
     head: str
     foot: str
+    tail: bytes
     texts: dict[Statement, str]
 
     @classmethod
@@ -38,17 +40,16 @@ class Layout:
             CannotDo: LibCST cannot read it, or would not give it back byte for byte.
         """
         mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
-        body = data[len(mark) :]
+        tail = _blank_tail(data)
         try:
-            module = cst.parse_module(body)
+            module = cst.parse_module(data[len(mark) : len(data) - len(tail)])
         except (cst.ParserSyntaxError, UnicodeDecodeError, RecursionError) as error:
             raise CannotDo(
                 f"LibCST cannot read {path}: {error}.", "Nothing was written."
             ) from error
         texts = {statement: module.code_for_node(statement) for statement in module.body}
-        layout = cls(
-            module, mark, _code(module, module.header), _code(module, module.footer), texts
-        )
+        head, foot = (_code(module, lines) for lines in (module.header, module.footer))
+        layout = cls(module, mark, head, foot, tail, texts)
         if layout.dump(module) != data:
             raise CannotDo(f"LibCST does not give {path} back unchanged.", "Nothing was written.")
         return layout
@@ -67,11 +68,18 @@ class Layout:
         text = self.head + code + self.foot
         if not self.module.has_trailing_newline:
             text = _LAST_LINE_END.sub("", text)
-        return self.mark + text.encode(self.module.encoding)
+        return self.mark + text.encode(self.module.encoding) + self.tail
 
 
 def _code(module: cst.Module, lines: Sequence[cst.EmptyLine]) -> str:
     return "".join(module.code_for_node(line) for line in lines)
+
+
+def _blank_tail(data: bytes) -> bytes:
+    """Give the blank lines at the end: LibCST drops some of them if others hold white space."""
+    blank = data[len(data.rstrip(b" \t\f\r\n")) :]
+    end = _FIRST_LINE_END.match(blank)
+    return blank[end.end() :] if end else b""
 
 
 def _lines(text: str) -> int:

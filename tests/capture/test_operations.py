@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from capdoctor.capture.rules import rules
 from tests.capture.cases import Row, read_table, run_row, same_error
@@ -44,3 +45,10 @@ def test_rows_left_out_say_why() -> None:
         "tensordot",
         "other_thread_alloc",
     ]
+
+
+@pytest.mark.parametrize("row", _python_level(FIRST), ids=lambda row: row["case"])
+def test_ground_truth_under_inference_mode(row: Row) -> None:
+    """Engines run there; torch then hands whole composite operators to the lower net."""
+    with torch.inference_mode():
+        _check(row, FIRST_HEAD["setup"])

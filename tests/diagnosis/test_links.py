@@ -52,7 +52,7 @@ def test_watchdog_notices_the_same_fault_again() -> None:
         ("RuntimeError: CUDA error: operation failed due to a previous error during capture",
          "CUDA_LOG_FILE"),
         ("BrokenPipeError: [Errno 32] Broken pipe", "other end"),
-        ("ncclRemoteError: A call failed possibly due to a network error", "other ranks"),
+        ("RuntimeError: NCCL error: remote process exited or there was a network error", "other ranks"),
     ],
 )  # fmt: skip
 def test_follow_on_alone_says_where_to_look(text: str, hint: str) -> None:

@@ -165,9 +165,16 @@ def test_what_the_user_set_wins_and_secrets_stay_out_of_files(
 
 def test_an_interrupted_run_says_how_to_run_it_again(tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGINT)
-    threading.Timer(0.6, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+    class Stopper(Recorder):
+        def line_printed(self, _line: str, _seconds: float) -> None:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    python = make_fake_python(tmp_path / "python", "stage", "weights", "hang")
+    arguments = ("--max-model-len", "512")
+    spec = EngineSpec("vllm", str(MODEL), python=python, out=tmp_path, extra_args=arguments)
     with pytest.raises(Interrupted) as caught:
-        start(tmp_path, "stage", "weights", "hang", extra_args=("--max-model-len", "512"))
+        run(spec, listener=Stopper())
     assert "SIGINT" in caught.value.sentence
     assert "weights" in caught.value.sentence
     assert caught.value.hint.startswith("capdoctor repro --model ")

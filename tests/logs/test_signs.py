@@ -188,7 +188,7 @@ DEATHS = [
     ("Rank 0 scheduler died during initialization (exit code: -6)", "scheduler", -6, "SIGABRT"),
     ("vllm-1 exited with code 137", "vllm-1", 137, "SIGKILL"),
     (
-        "E1109 10:00:00.123000 77 torch/x/api.py:882] failed (exitcode: -11) local_rank: 3 (pid: 99)",
+        "E1109 10:00:00.123000 77 x/api.py:882] failed (exitcode: -11) local_rank: 3 (pid: 99)",
         None,
         -11,
         "SIGSEGV",

@@ -80,12 +80,12 @@ def _orders(site: Site, node: ast.expr) -> bool:
 
 def _order_first(site: Site, test: str) -> Edit:
     """Put the missing wait in front of the ``if`` that keeps the wait on the event out."""
-    code = stand_in(site)
     chain = [a for a in site.source.ancestors(site.call) if isinstance(a, ast.If)]
     for node in chain:
         if piecewise_value(site.scope, node.test) is not None:
             head = _head(site, node)
-            return insert_before(site.source.span(head), f"if {test}:\n    {code}\n")
+            code = f"if {test}:\n    {stand_in(site)}\n"
+            return insert_before(site.source.span(head), code)
     raise CannotDo(
         f"{site.source.path} line {site.call.lineno}: the wait is skipped in piecewise mode "
         "and nothing takes its place, in a shape that this fix cannot complete.",

@@ -80,7 +80,7 @@ class RunCollector:
             return self._front_end_is_gone() and stream.role in ("frontend", "unknown")
         if marker.id in _FRONT:
             again = (marker.id, stream.ip) in self._starts or self._front_end_is_gone()
-            return self._past_config(stream) or (again and self.failed)
+            return self._past_config(marker, stream) or (again and self.failed)
         again = (marker.id, stream.name) in self._starts
         return again and (self.failed or self._past(Stage.DEVICE_INIT))
 
@@ -92,9 +92,10 @@ class RunCollector:
     def _past(self, stage: Stage) -> bool:
         return self.tracker.has_passed(stage)
 
-    def _past_config(self, stream: StreamId) -> bool:
+    def _past_config(self, marker: Marker, stream: StreamId) -> bool:
         """Another node of one engine prints its arguments too, from another container."""
-        here = any(ip == stream.ip for _, ip in self._starts) or not self._starts
+        fronts = {key for name, key in self._starts if name in _FRONT}
+        here = stream.ip is None or not fronts or (marker.id, stream.ip) in self._starts
         return self._past(Stage.CONFIG) and (here or self.failed)
 
     def _front_end_is_gone(self) -> bool:

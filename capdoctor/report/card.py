@@ -126,6 +126,8 @@ def _advice_lines(diagnosis: Diagnosis) -> Iterator[CardLine]:
     if diagnosis.fix:
         yield CardLine("fix", f"capdoctor apply-fix {diagnosis.fix}", "command")
     for workaround in diagnosis.workarounds:
+        if workaround.do == f"capdoctor apply-fix {diagnosis.fix}":
+            continue  # the line above says it
         yield CardLine("workaround", one_line(f"{workaround.do}  (price: {workaround.cost})"))
     for command in diagnosis.next:
         yield CardLine("next", one_line(command), "command")

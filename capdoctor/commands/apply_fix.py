@@ -58,8 +58,8 @@ def apply_fix(
 
     if list_them:
         raise typer.Exit(fixing.show_fixes(as_json=as_json))
-    deed = fixing.deed(check=check, diff=diff, revert=revert)
+    deed = fixing.deed(check=check, diff=diff, revert=revert, verify=verify)
     results = fixing.work(deed, fixes or (), target or (), live=live, allow_dirty=allow_dirty)
     if verify:
-        results = fixing.verified(results, deed)
+        results = fixing.verified(results)
     raise typer.Exit(fixing.answer(results, deed, as_json=as_json))

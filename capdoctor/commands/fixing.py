@@ -18,12 +18,16 @@ _OPEN = frozenset({FixStatus.VULNERABLE, FixStatus.PARTLY_FIXED})
 _PASSED = "passed"
 
 
-def deed(*, check: bool, diff: bool, revert: bool) -> Deed:
+def deed(*, check: bool, diff: bool, revert: bool, verify: bool) -> Deed:
     """Give the one thing to do; two of them contradict each other."""
     flags: dict[Deed, bool] = {"check": check, "diff": diff, "revert": revert}
     asked = [name for name, on in flags.items() if on]
     if len(asked) > 1:
         raise UsageError(f"--{asked[0]} and --{asked[1]} contradict each other.", "Give one.")
+    if asked and verify:
+        raise UsageError(
+            f"--verify proves an applied fix, --{asked[0]} applies none.", "Drop one of them."
+        )
     return asked[0] if asked else "apply"
 
 
@@ -55,16 +59,16 @@ def work(
         elif what == "apply":
             results.append(applying.apply(job.fix, job.target, live=live, allow_dirty=allow_dirty))
         elif what == "revert":
-            results.append(reverting.revert(job.fix, job.target, live=live))
+            results.append(
+                reverting.revert(job.fix, job.target, live=live, missing_ok=not job.named)
+            )
         else:
             results.append(getattr(shop, what)(job.fix, job.target))
     return results
 
 
-def verified(results: Sequence[FixResult], what: Deed) -> list[FixResult]:
+def verified(results: Sequence[FixResult]) -> list[FixResult]:
     """Run the scenario of each fix whose code is in the target, and note what came out."""
-    if what != "apply":
-        raise UsageError(f"--verify proves an applied fix, --{what} applies none.", "Drop one.")
     return [replace(result, verified=_verdict(result)) for result in results]
 
 

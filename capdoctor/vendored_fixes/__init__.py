@@ -1,6 +1,6 @@
 """The bundled fixes, one room each, and the shop that puts them into a tree.
 
-``list_fixes`` and ``find_fix`` read metadata; ``find_target`` finds a package without importing
-it; ``check``, ``diff``, ``apply`` and ``revert`` each take a fix and a target and give a
-``FixResult``. Importing this package loads neither LibCST nor any fix's code.
+``catalogue`` reads what each fix repairs, ``targets`` finds a package without importing it,
+``shop`` checks and shows, ``applying`` and ``reverting`` change; ``jobs`` pairs the fixes and
+targets of one call. Nothing here loads LibCST, or a fix's code, before it is needed.
 """

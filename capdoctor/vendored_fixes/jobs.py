@@ -14,11 +14,15 @@ from capdoctor.vendored_fixes.targets import Target, find_target
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One fix on one target; ``absent`` is the answer where the target lacks the package."""
+    """One fix on one target; ``absent`` is the answer where the target lacks the package.
+
+    ``named`` says whether the user asked for this fix or for all of them.
+    """
 
     fix: FixInfo
     target: Target | None
     absent: FixResult | None = None
+    named: bool = True
 
 
 def find_jobs(names: Sequence[str], targets: Sequence[str | None]) -> tuple[Job, ...]:
@@ -41,11 +45,11 @@ def find_jobs(names: Sequence[str], targets: Sequence[str | None]) -> tuple[Job,
 
 def _job(fix: FixInfo, text: str | None, *, named: bool) -> Job:
     try:
-        return Job(fix, find_target(text, fix))
+        return Job(fix, find_target(text, fix), named=named)
     except CannotDo as error:
         if named:
             raise
-        return Job(fix, None, _absent(fix, text, error.sentence))
+        return Job(fix, None, _absent(fix, text, error.sentence), named)
 
 
 def _absent(fix: FixInfo, text: str | None, reason: str) -> FixResult:

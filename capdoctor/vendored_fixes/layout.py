@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import libcst as cst
@@ -13,7 +13,6 @@ from capdoctor.errors import CannotDo
 
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_FIRST_LINE_END = re.compile(rb"[ \t\f]*(\r\n|\r|\n)")
 _LAST_LINE_END = re.compile(r"(\r\n|\r|\n)\Z")
 
 
@@ -22,15 +21,16 @@ class Layout:
     """``texts`` holds the code of each statement of ``module``, by identity.
 
     ``mark`` is the file's byte order mark, which may be empty; ``head`` and ``foot`` are what
-    stands before the first and after the last statement, ``tail`` the blank lines at the end.
+    stands before the first and after the last statement; ``is_open`` says that the last
+    statement has no line end.
     """
 
     module: cst.Module
     mark: bytes
     head: str
     foot: str
-    tail: bytes
     texts: dict[Statement, str]
+    is_open: bool
 
     @classmethod
     def of(cls, path: str, data: bytes) -> Layout:
@@ -40,19 +40,21 @@ class Layout:
             CannotDo: LibCST cannot read it, or would not give it back byte for byte.
         """
         mark = codecs.BOM_UTF8 if data.startswith(codecs.BOM_UTF8) else b""
-        tail = _blank_tail(data)
         try:
-            module = cst.parse_module(data[len(mark) : len(data) - len(tail)])
+            module = cst.parse_module(data[len(mark) :])
+            whole = data[len(mark) :].decode(module.encoding)
         except (cst.ParserSyntaxError, UnicodeDecodeError, RecursionError) as error:
-            raise CannotDo(
-                f"LibCST cannot read {path}: {error}.", "Nothing was written."
-            ) from error
+            sentence = f"LibCST cannot read {path}: {error}."
+            raise CannotDo(sentence, "Nothing was written.") from error
         texts = {statement: module.code_for_node(statement) for statement in module.body}
-        head, foot = (_code(module, lines) for lines in (module.header, module.footer))
-        layout = cls(module, mark, head, foot, tail, texts)
-        if layout.dump(module) != data:
+        head = "".join(module.code_for_node(line) for line in module.header)
+        written = head + "".join(texts.values())
+        is_open = _LAST_LINE_END.sub("", written) == whole
+        # The foot is the file's own text: LibCST drops blank lines there in front of white space.
+        foot = "" if is_open else whole[len(written) :]
+        if not (is_open or whole.startswith(written)) or not _only_remarks(foot):
             raise CannotDo(f"LibCST does not give {path} back unchanged.", "Nothing was written.")
-        return layout
+        return cls(module, mark, head, foot, texts, is_open)
 
     def statements(self) -> Iterator[tuple[Statement, int, int]]:
         """Give each top-level statement with its first and last line; remarks above count."""
@@ -66,20 +68,14 @@ class Layout:
         """Give the bytes of a changed module; statements that it kept are not written anew."""
         code = "".join(self.texts.get(s) or module.code_for_node(s) for s in module.body)
         text = self.head + code + self.foot
-        if not self.module.has_trailing_newline:
+        if self.is_open:
             text = _LAST_LINE_END.sub("", text)
-        return self.mark + text.encode(self.module.encoding) + self.tail
+        return self.mark + text.encode(self.module.encoding)
 
 
-def _code(module: cst.Module, lines: Sequence[cst.EmptyLine]) -> str:
-    return "".join(module.code_for_node(line) for line in lines)
-
-
-def _blank_tail(data: bytes) -> bytes:
-    """Give the blank lines at the end: LibCST drops some of them if others hold white space."""
-    blank = data[len(data.rstrip(b" \t\f\r\n")) :]
-    end = _FIRST_LINE_END.match(blank)
-    return blank[end.end() :] if end else b""
+def _only_remarks(text: str) -> bool:
+    lines = (line.strip() for line in _LINE_END.split(text))
+    return all(not line or line.startswith("#") for line in lines)
 
 
 def _lines(text: str) -> int:

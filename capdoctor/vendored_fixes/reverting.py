@@ -17,10 +17,13 @@ from capdoctor.vendored_fixes.survey import look
 from capdoctor.vendored_fixes.targets import Target
 
 
-def revert(fix: FixInfo, target: Target, *, live: bool = False) -> FixResult:
+def revert(
+    fix: FixInfo, target: Target, *, live: bool = False, missing_ok: bool = False
+) -> FixResult:
     """Give ``target`` the bytes that it had before ``apply``, its RECORD included.
 
     What an earlier, killed call left is made good first; if that was this fix, it is the answer.
+    With ``missing_ok`` a target without a backup is an answer too, not an error.
 
     Raises:
         CannotDo: there is no backup, the package was upgraded or edited since, or another fix
@@ -31,6 +34,8 @@ def revert(fix: FixInfo, target: Target, *, live: bool = False) -> FixResult:
         pending = [e for e in transaction.recover(target.folder) if e.fix == fix.id]
         if pending:
             return _result(fix, target, before, pending[-1], "an interrupted change was undone")
+        if missing_ok and not _entries(fix, target):
+            return replace(before, reason="there is no backup, so there is nothing to revert")
         entry = _latest(fix, target)
         _refuse(fix, target, entry)
         refuse_running(target, live=live)
@@ -50,8 +55,12 @@ def _take_out(entry: Entry) -> None:
         ) from error
 
 
+def _entries(fix: FixInfo, target: Target) -> list[Entry]:
+    return [entry for entry in journal.entries(target.folder) if entry.fix == fix.id]
+
+
 def _latest(fix: FixInfo, target: Target) -> Entry:
-    mine = [entry for entry in journal.entries(target.folder) if entry.fix == fix.id]
+    mine = _entries(fix, target)
     if not mine:
         raise CannotDo(
             f"There is no backup of {fix.id} for {target.folder}.",

@@ -277,6 +277,12 @@ def test_revert_without_a_backup_says_so(target: Target) -> None:
         revert(FIX, target)
 
 
+def test_revert_of_every_fix_skips_those_that_were_never_put_in(target: Target) -> None:
+    result = revert(FIX, target, missing_ok=True)
+    assert result.status_after is FixStatus.VULNERABLE
+    assert "nothing to revert" in result.reason
+
+
 def test_revert_refuses_when_the_package_was_upgraded(site: Path, target: Target) -> None:
     apply(FIX, target)
     record = next(site.glob("*.dist-info/RECORD"))

@@ -31,6 +31,8 @@ def test_no_names_mean_every_fix_and_absent_packages_do_not_apply(trees: tuple[s
     assert absent is not None
     assert absent.status_after is FixStatus.NOT_APPLICABLE
     assert "no package aiter" in absent.reason
+    assert not any(job.named for job in jobs)
+    assert find_jobs(["sparse-mla"], trees[:1])[0].named
 
 
 def test_a_named_fix_whose_package_is_absent_is_an_error(trees: tuple[str, str]) -> None:

@@ -25,7 +25,9 @@ LINES = st.sampled_from(
 )
 
 
-@given(lines=st.lists(LINES, max_size=8), end=st.sampled_from(["\n", "\r\n"]), last=st.booleans())
+@given(
+    lines=st.lists(LINES, max_size=8), end=st.sampled_from(["\n", "\r\n", "\r"]), last=st.booleans()
+)
 def test_nothing_is_lost(lines: list[str], end: str, last: bool) -> None:
     text = "\n".join(lines) + ("\n" if last else "")
     data = text.replace("\n", end).encode()
@@ -48,7 +50,6 @@ def test_a_byte_order_mark_and_a_cookie_stay() -> None:
         assert layout.dump(layout.module) == data
 
 
-@pytest.mark.parametrize("data", [b"x = (\n", b"x = 1\ry = 2\r"])
-def test_what_cannot_be_given_back_is_refused(data: bytes) -> None:
-    with pytest.raises(CannotDo, match="LibCST"):
-        Layout.of("x.py", data)
+def test_what_libcst_cannot_read_is_refused() -> None:
+    with pytest.raises(CannotDo, match=r"LibCST cannot read x\.py"):
+        Layout.of("x.py", b"x = (\n")

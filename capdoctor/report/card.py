@@ -64,6 +64,8 @@ def _title(diagnosis: Diagnosis) -> CardLine:
         parts.append(diagnosis.crash_class)
     if diagnosis.stage is not None and diagnosis.verdict is not Verdict.CLEAN_STARTUP:
         parts.append(f"stage {diagnosis.stage.value}")
+    if diagnosis.component:
+        parts.append(f"component {diagnosis.component}")
     parts.append(f"confidence {diagnosis.confidence}")
     return CardLine("", " | ".join(parts), tone)
 
@@ -92,8 +94,6 @@ def _process_text(diagnosis: Diagnosis) -> str:
         parts.append(f"pid {process.pid}")
     if process.rank is not None:
         parts.append(f"rank {process.rank}")
-    if diagnosis.component:
-        parts.append(f"to be changed in: {diagnosis.component}")
     return ", ".join(parts)
 
 

@@ -21,7 +21,7 @@ def text_of(lines: object) -> str:
 def test_the_first_line_says_what_where_when_and_how_sure() -> None:
     assert diagnosis_card(SPARSE)[0].text == (
         "CRASH AT START-UP | capture_event_outside_graph | stage profile_cudagraph_memory"
-        " | confidence confirmed"
+        " | component vllm | confidence confirmed"
     )
 
 

@@ -22,6 +22,7 @@ from capdoctor.model import (
     Confidence,
     Diagnosis,
     ErrorInfo,
+    Json,
     ProcessRef,
     RunFacts,
     Stage,
@@ -78,8 +79,8 @@ def _crash(case: Case, root: Root, judgement: Judgement, warnings: tuple[str, ..
         fingerprint=exact,
         fingerprint_loose=loose,
         next=advice.next_of(named.crash_class, signature),
-        warnings=(*warnings, *([about_version] if about_version else [])),
-        extra=findings_of(case.run, one, named.stage),
+        warnings=(*warnings, *(said for said in (about_version, _about_sticky(one)) if said)),
+        extra=_findings(case, one, named.stage),
     )
 
 
@@ -95,6 +96,24 @@ def _name(case: Case, root: Root, judgement: Judgement) -> _Named:
     if stage is None:
         stage = stage_by_facts(case) or advice.stage_by_class(crash_class)
     return _Named(crash_class, stage, confidence, signature)
+
+
+def _findings(case: Case, one: Incident | None, stage: Stage | None) -> dict[str, Json]:
+    found = findings_of(case.run, one, stage)
+    if case.facts is not None and case.facts.engine is not None:
+        found["engine"] = case.facts.engine
+    if case.driver_log.sentences:
+        found["driver_log"] = [*case.driver_log.sentences]
+    return found
+
+
+def _about_sticky(one: Incident) -> str | None:
+    if one.driver is None or not one.driver.sticky or not one.frames:
+        return None
+    return (
+        f"{one.driver.name} is reported late: the stack shows where it was noticed, "
+        "not where it was caused (CUDA_LAUNCH_BLOCKING=1 moves it closer)"
+    )
 
 
 def error_info(one: Incident, case: Case) -> ErrorInfo:
@@ -151,7 +170,7 @@ def _killed(case: Case, judgement: Judgement, warnings: tuple[str, ...]) -> Diag
         fingerprint=f"s1:{signal.lower()}-{stage or 'unknown'}",
         next=advice.next_of("native_crash", None),
         warnings=warnings,
-        extra=findings_of(case.run, None, stage),
+        extra=_findings(case, None, stage),
     )
 
 
@@ -187,7 +206,7 @@ def _no_crash(case: Case, judgement: Judgement, warnings: tuple[str, ...]) -> Di
         workarounds=advice.workarounds_of(verdict.value, signature),
         next=lines,
         warnings=warnings,
-        extra=findings_of(case.run, None, None),
+        extra=_findings(case, None, None),
     )
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from capdoctor.diagnosis.collect import Collected, collect, collect_stray
 from capdoctor.diagnosis.driver_log import NO_DRIVER_LOG, DriverLog
 from capdoctor.diagnosis.explain import Explained, explain
-from capdoctor.diagnosis.incident import Incident
+from capdoctor.diagnosis.incident import Incident, lines_between
 from capdoctor.diagnosis.matching import Match, Subject, best_match
-from capdoctor.diagnosis.platforms import platform_of_run
+from capdoctor.diagnosis.platforms import platform_of_incident, platform_of_run
 from capdoctor.diagnosis.roots import Root, find_root
 from capdoctor.diagnosis.signature import Signature
 from capdoctor.diagnosis.staging import NO_STAGE, StageClaim, stage_of
@@ -24,6 +24,9 @@ ENGINE_DEATH_TYPES = frozenset(
 # A clue counts for an error when it stands this close before it, or right after it.
 _CLUE_BEFORE = 400
 _CLUE_AFTER = 60
+_LINES_BEFORE = 3
+# Frames of so many exceptions of the same chain are looked at.
+_RELATIVES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,11 @@ def _work_up(run: Run, given: Given, collected: Collected) -> Case:
     signatures, driver_log = given.signatures, given.driver_log
     explained = explain(collected.incidents, run)
     versions = versions_of(run)
-    platform = platform_of_run(run, collected.incidents[0] if collected.incidents else None)
+    facts = given.facts
+    if facts is not None and facts.engine == "vllm" and facts.engine_version:
+        started = VersionClaim(facts.engine_version, "read: the package that was started")
+        versions.setdefault("vllm", started)
+    platform = platform_of_run(run)
     surroundings = _Surroundings(run, collected, plain(versions), platform, driver_log)
 
     def match(one: Incident, chain: Sequence[Incident]) -> Match | None:
@@ -113,7 +120,7 @@ def _work_up(run: Run, given: Given, collected: Collected) -> Case:
     stage = NO_STAGE
     if root is not None:
         stage = stage_of(root.incident, root.chain[1:], run)
-        platform = platform_of_run(run, root.incident) or platform
+        platform = platform_of_incident(root.incident, platform)
     return Case(run, given, collected, explained, versions, platform, root, stage)
 
 
@@ -134,7 +141,7 @@ class _Surroundings:
     driver_log: DriverLog
 
     def subject(self, one: Incident, chain: Sequence[Incident]) -> Subject:
-        relatives = [other for other in chain if other is not one]
+        relatives = [other for other in chain[:_RELATIVES] if other is not one]
         outer = tuple(frame for other in relatives for frame in other.frames)
         frames = (*one.frames, *one.native_frames, *outer)
         return Subject(
@@ -142,7 +149,7 @@ class _Surroundings:
             text=one.text.lower(),
             frames=frames,
             stage=self._stage(one, relatives),
-            platform=platform_of_run(self.run, one) or self.platform,
+            platform=platform_of_incident(one, self.platform),
             engine=self.run.engine,
             versions=self.versions,
             context=self._context(one).lower(),
@@ -163,11 +170,8 @@ class _Surroundings:
             for clue in self.collected.clues
             if one.line - _CLUE_BEFORE <= clue.line <= one.last_line + _CLUE_AFTER
         ]
-        near += [
-            line.text
-            for line in self.run.lines
-            if one.line - 3 <= line.number < one.line and not _is_frame_like(line.text)
-        ]
+        before = lines_between(self.run.lines, one.line - _LINES_BEFORE, one.line - 1)
+        near += [line.text for line in before if not _is_frame_like(line.text)]
         return "\n".join(near)
 
 

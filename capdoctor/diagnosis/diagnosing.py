@@ -51,7 +51,11 @@ def diagnose_all(
 
 
 def diagnose_parsed(log: ParsedLog, rules: store.Rules, facts: RunFacts | None) -> Diagnosis:
-    """Diagnose a log that has been read already."""
+    """Diagnose a log that has been read already.
+
+    Raises:
+        CannotDo: it is binary data, and no engine wrote any of it.
+    """
     driver_log = read_driver_log(facts.driver_log if facts is not None else None)
     given = Given(rules.signatures, facts, driver_log, log.total_lines)
     runs = [part for run in log.runs for part in split_restart(without_decoys(run))]

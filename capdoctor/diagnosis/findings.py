@@ -26,7 +26,7 @@ def findings_of(run: Run, root: Incident | None, stage: Stage | None) -> dict[st
     if arguments:
         found["engine_args"] = arguments
     if run.engine is not None:
-        found["engine"] = run.engine
+        found.setdefault("engine", run.engine)
     return found
 
 

@@ -6,6 +6,7 @@ links, rules and fingerprints treat them alike.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 from typing import Literal
 
@@ -88,15 +89,17 @@ class Explanation:
     level: int = 0
 
 
+def lines_between(lines: tuple[Line, ...], first: int, last: int) -> tuple[Line, ...]:
+    """Those of the kept lines whose numbers lie in a span; lines are in order of number."""
+    low = bisect_left(lines, first, key=_number)
+    return lines[low : bisect_right(lines, last, lo=low, key=_number)]
+
+
 def shown(lines: tuple[Line, ...], number: int, otherwise: str) -> str:
     """The line as a reader saw it, or the given text where it was not kept."""
-    low, high = 0, len(lines)
-    while low < high:
-        middle = (low + high) // 2
-        if lines[middle].number < number:
-            low = middle + 1
-        else:
-            high = middle
-    if low < len(lines) and lines[low].number == number:
-        return lines[low].shown
-    return otherwise
+    found = lines_between(lines, number, number)
+    return found[0].shown if found else otherwise
+
+
+def _number(line: Line) -> int:
+    return line.number

@@ -8,11 +8,17 @@ from capdoctor.diagnosis.tables import table
 from capdoctor.logs import Run, StageMark
 from capdoctor.model import STAGE_ORDER, Stage
 
+# SGLang answers HTTP before its own warm-up request; ready it is when it says so.
+_HTTP_READY = "server_ready"
+_FIRED_UP = "sglang_ready"
+
 
 def without_decoys(run: Run) -> Run:
     """Leave out marks of lines that only speak of a stage, such as settings that turn one off."""
     decoys = tuple(table("native_kinds")["decoy_marks"])
     kept = tuple(mark for mark in run.marks if not any(text in mark.text for text in decoys))
+    if run.engine == "sglang" and not any(mark.marker == _FIRED_UP for mark in kept):
+        kept = tuple(mark for mark in kept if mark.marker != _HTTP_READY)
     return run if len(kept) == len(run.marks) else replace(run, marks=counted_anew(kept))
 
 

@@ -36,6 +36,9 @@ _STEPPING_STONES = frozenset(
 )  # fmt: skip
 # Exit codes above this stand for a signal, as a shell reports it.
 _SHELL_BASE = 128
+# Bounds for a hostile log: so many candidates are tried, so long a chain is followed.
+_MOST_HEADS = 300
+_LONGEST_CHAIN = 32
 # A match below this strength rests on the type of the error alone.
 _STRONG = 4
 
@@ -55,6 +58,7 @@ class Root:
 def find_root(incidents: Sequence[Incident], explained: Explained, matcher: Matcher) -> Root | None:
     """Choose the root among the incidents that nothing explains, or None if none may be one."""
     heads = [one for one in incidents if one.index not in explained and may_be_root(one)]
+    heads = heads[:_MOST_HEADS]
     found = [_of_chain(head, incidents, explained, matcher) for head in heads]
     found = [root for root in found if root.match is not None or not is_stray(root.incident)]
     if not found:
@@ -121,6 +125,8 @@ def _chain(head: Incident, incidents: Sequence[Incident], explained: Explained) 
     chain = [head]
     members = {head.index}
     for one in incidents:
+        if len(chain) >= _LONGEST_CHAIN:
+            break
         if one.raised_from in members and one.index in explained:
             if explained[one.index].rule == "chain":
                 chain.append(one)

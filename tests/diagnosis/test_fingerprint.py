@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdoctor.diagnosis import diagnose, diagnose_parsed, group, same_crash, store
@@ -36,6 +36,7 @@ def crash(
     return diagnose_parsed(read_text(log), store.load(), None)
 
 
+@settings(deadline=None, max_examples=25)
 @given(
     st.integers(1, 4_000_000),
     st.integers(1, 9_999),

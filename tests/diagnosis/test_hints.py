@@ -13,7 +13,7 @@ from capdoctor.diagnosis.tables import regex_hints
 
 
 @pytest.mark.parametrize("pattern", sorted(regex_hints()))
-@settings(max_examples=15)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_every_match_has_one_of_the_texts(pattern: str, data: st.DataObject) -> None:
     example = data.draw(st.from_regex(re.compile(pattern, re.IGNORECASE | re.MULTILINE)))

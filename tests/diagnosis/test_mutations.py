@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -45,6 +47,22 @@ def docker(_: int, line: str) -> str:
     return json.dumps({"log": line + "\n", "stream": "stderr", "time": "2026-09-18T07:41:00.1Z"})
 
 
+def interleaved(text: str) -> str:
+    """Let the ranks of a tensor-parallel run print at the same time."""
+    rows: list[str] = []
+    waiting: dict[str, list[str]] = {}
+    for line in [*text.split("\n"), ""]:
+        rank = re.match(r"(?:\x1b\[[\d;]*m)?\((?:Vllm)?Worker[_ ](?:TP\d+|rank=\d+)", line)
+        if rank:
+            waiting.setdefault(rank.group(0), []).append(line)
+            continue
+        for several in zip_longest(*waiting.values()):
+            rows += [one for one in several if one is not None]
+        waiting.clear()
+        rows.append(line)
+    return "\n".join(rows[:-1])
+
+
 MUTATIONS: dict[str, Callable[[str], str]] = {
     "colours": each_line(lambda _, line: f"\x1b[0;36m{line}\x1b[0m"),
     "crlf": lambda text: text.replace("\r\n", "\n").replace("\n", "\r\n"),
@@ -56,6 +74,7 @@ MUTATIONS: dict[str, Callable[[str], str]] = {
     "docker": each_line(docker),
     "compose": each_line(lambda _, line: f"vllm-1  | {line}"),
     "journald": each_line(lambda n, line: f"Sep 18 07:41:{n % 60:02} node vllm[870]: {line}"),
+    "interleaved ranks": interleaved,
     "twice": lambda text: text + text,
     "after a clean run": lambda text: CLEAN + text,
 }

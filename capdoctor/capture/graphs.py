@@ -57,16 +57,16 @@ class CUDAGraph:
         if self._tape is not None:
             session.judge(Fault("graph_in_use"), operation)
             return
-        self.register_generator_state(default_generator())
         stream, thread = session.local.stream, threading.get_ident()
         begun = session.machine.begin(stream, Mode(capture_error_mode), thread)
         if isinstance(begun, Fault):
             session.judge(begun, operation)
+            self._tape = Tape()  # going on: what is inside belongs to the outer capture, if any
             return
         self._capture, self._stream = begun, stream
         self._pool = pool or graph_pool_handle()
         session.tapes[begun] = Tape()
-        session.graph_generators[begun] = tuple(self._generators)
+        session.graph_generators[begun] = (default_generator(), *self._generators)
 
     def capture_end(self) -> None:
         """End the capture; the graph can be replayed if nothing was wrong with it."""
@@ -77,7 +77,6 @@ class CUDAGraph:
             return
         if session.local.stream != self._stream:
             session.judge(Fault("capture_end_other_stream"), operation)
-            return
         fault = session.machine.end(self._stream, threading.get_ident())
         tape = session.tapes.pop(capture)
         tape.restore()
@@ -91,6 +90,8 @@ class CUDAGraph:
     def _end_of_nothing(self, operation: str) -> None:
         """Older torch compares streams first; a graph remembers the one it was made under."""
         session = self.session
+        if self._tape is not None and self._capture is None:
+            return  # its beginning was refused, and the run went on
         if session.release < (2, 13) and session.local.stream != self._stream:
             session.judge(Fault("capture_end_other_stream"), operation)
         else:
@@ -114,7 +115,7 @@ class CUDAGraph:
     def reset(self) -> None:
         """Forget the graph and its memory."""
         session = self.session
-        if self._tape is not None:
+        if self._tape is not None and self._capture is not None:
             fault = session.machine.unsafe(threading.get_ident(), "free_graph_in_capture")
             if fault is not None and session.stop_at_first:
                 session.machine.invalidate(fault)  # the device raises nothing here

@@ -46,7 +46,8 @@ def check_request(session: Session, args: tuple[Any, ...], kwargs: Mapping[str, 
 def refuse(session: Session, size: int) -> None:
     """Raise torch's out-of-memory error, or write it down."""
     rule = session.rule("out_of_memory")
-    error = torch.OutOfMemoryError(out_of_memory_text(session, size))
+    kind = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)  # the name since 2.5
+    error = kind(out_of_memory_text(session, size))
     if session.stop_at_first:
         raise error
     session.note(rule, "allocation", str(error))

@@ -9,9 +9,11 @@ import torch
 
 from capdoctor.capture.plans import Plan
 from capdoctor.capture.session import Session
-from capdoctor.capture.transfers import judge_copy
+from capdoctor.capture.transfers import judge_copy, lies_dense
 
 _MASKS = (torch.bool, torch.uint8)
+MIXING = "mixed devices"  # in ``exempt``: a composite of torch moves its host operands itself
+_ANYWHERE = ("_foreach", "_fused", "_amp")
 _STRUCTURED = frozenset(
     {"cat", "mm", "addmm", "bmm", "baddbmm", "gather", "scatter", "scatter_add", "index_add",
      "topk", "sort", "cumsum", "cumprod", "softmax", "_softmax", "_log_softmax", "addmv"}
@@ -38,7 +40,10 @@ def _copy(session: Session, args: tuple[Any, ...]) -> None:
     target, source = args[0], args[1]
     non_blocking = bool(args[2]) if len(args) > 2 else False  # noqa: PLR2004
     on_host = source if session.tags.is_cuda(target) else target
-    direct = on_host.is_contiguous() or target.stride() == source.stride()
+    alike = target.shape == source.shape and target.stride() == source.stride()
+    direct = target.shape == source.shape and (
+        on_host.is_contiguous() or (alike and lies_dense(on_host))
+    )
     judge_copy(session, on_host, "copy_", non_blocking=non_blocking, direct=direct)
 
 
@@ -72,8 +77,13 @@ def _same_device(
 ) -> None:
     """Scalars of the host may take part in pointwise work; nothing else may be mixed."""
     short = plan.name.partition("::")[2]
-    if short.startswith(("_foreach", "_fused", "_amp")):
+    host = [tensor for tensor in host if not tensor._is_zerotensor()]  # noqa: SLF001
+    if not host:
         return
+    if MIXING in session.local.exempt or short.startswith(_ANYWHERE):
+        return
+    if plan.name.startswith("prims::"):
+        return  # torch's own Python decompositions, which spread host scalars
     if all(t.dim() == 0 for t in host) and short not in _STRUCTURED | _NO_HOST_SCALAR:
         return
     if short not in _SHOWN_AS and (

@@ -1,49 +1,47 @@
-"""Pickles of device tensors: copied to the host on the way out, to the device on the way in."""
+"""Pickles of device tensors: storages are copied to the host on the way out, and back on loading.
+
+As torch does it: the place of a storage is written beside its bytes (``cuda:0``), and a file that
+holds such a storage can only be read where there is such a device.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
 from typing import Any
 
-import torch
+from torch import serialization
 
-from capdoctor.capture.factories import is_cuda_device
 from capdoctor.capture.patches import Patches
 from capdoctor.capture.session import Session
-from capdoctor.capture.tape import tensors_of
-from capdoctor.capture.transfers import to_host
 
 
 def install(patches: Patches, session: Session) -> None:
-    """Replace the hooks of pickle and of ``torch.load``."""
-    plain_reduce: Callable[..., Any] = torch.Tensor.__reduce_ex__
-    plain_load = torch.load
+    """Replace how torch's pickles name and restore the place of a storage."""
+    plain_tag = serialization.location_tag
+    plain_restore = serialization.default_restore_location
 
-    def reduce(self: torch.Tensor, proto: Any) -> Any:
-        if not session.active or not session.tags.is_cuda(self):
-            return plain_reduce(self, proto)
-        on_host = to_host(session, self.detach(), "pickle")
-        with torch._C._DisableTorchDispatch():  # noqa: SLF001
-            on_host.requires_grad_(self.requires_grad)
-            return plain_reduce(on_host, proto)
+    def location_tag(storage: Any) -> Any:
+        untyped = getattr(storage, "_untyped_storage", storage)
+        if untyped._cdata not in session.tags.cuda:  # noqa: SLF001
+            return plain_tag(storage)
+        _judge(session, "pickle")
+        return "cuda:0"
 
-    def load(*args: Any, **kwargs: Any) -> Any:
-        place = kwargs.get("map_location", args[1] if len(args) > 1 else None)
-        if not isinstance(place, str | torch.device) or not is_cuda_device(place):
-            return plain_load(*args, **kwargs)
-        kwargs["map_location"] = "cpu"
-        return _moved(plain_load(*args[:1], *args[2:], **kwargs))
+    def restore(storage: Any, location: str) -> Any:
+        if not location.startswith("cuda"):
+            return plain_restore(storage, location)  # type: ignore[no-untyped-call]
+        _judge(session, "unpickle")
+        untyped = getattr(storage, "_untyped_storage", storage)
+        session.tags.mark_storage(untyped)
+        return storage
 
-    patches.set(torch.Tensor, "__reduce_ex__", reduce)
-    patches.set(torch, "load", load)
+    patches.set(serialization, "location_tag", location_tag)
+    patches.set(serialization, "default_restore_location", restore)
 
 
-def _moved(value: Any) -> Any:
-    """What was loaded, with its tensors on the device."""
-    if isinstance(value, torch.Tensor):
-        return value.cuda()
-    if isinstance(value, dict):
-        return type(value)((k, _moved(v)) for k, v in value.items())
-    if isinstance(value, list | tuple) and tensors_of(value):
-        return type(value)(_moved(v) for v in value)
-    return value
+def _judge(session: Session, operation: str) -> None:
+    """Both ways are blocking copies from or to pageable memory."""
+    if session.capturing():
+        session.forbid("pageable_copy", operation)
+    else:
+        session.judge(session.machine.unsafe(threading.get_ident(), "blocking_copy"), operation)

@@ -24,7 +24,7 @@ _NO_KERNEL = frozenset(
 )  # fmt: skip
 _HOST_ARGUMENTS = frozenset(
     {"aten::_pack_padded_sequence", "aten::set_", "aten::record_stream", "aten::copy_",
-     "aten::_pad_packed_sequence", "aten::tensor_split"}
+     "aten::_pad_packed_sequence", "aten::tensor_split", "aten::_ctc_loss"}
 )  # fmt: skip
 _INDEXING = frozenset(
     {"aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"}
@@ -115,7 +115,7 @@ def _checks(name: str, overload: str) -> tuple[Check, ...]:
 
 @cache
 def _table() -> Mapping[str, tuple[Check, ...]]:
-    text = (resources.files("capdoctor.capture") / "rules" / "operations.toml").read_text("utf-8")
+    text = (resources.files("capdoctor.capture") / "tables" / "operations.toml").read_text("utf-8")
     found: dict[str, tuple[Check, ...]] = {}
     for row in tomllib.loads(text)["operation"]:
         when = CONDITIONS[row["when"]] if "when" in row else None

@@ -133,5 +133,5 @@ def _varied(rule: Rule, variant: Mapping[str, Any]) -> Rule:
 
 
 def _load(name: str) -> dict[str, Any]:
-    folder = resources.files("capdoctor.capture") / "rules"
+    folder = resources.files("capdoctor.capture") / "tables"
     return tomllib.loads((folder / name).read_text(encoding="utf-8"))

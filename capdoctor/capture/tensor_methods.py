@@ -9,9 +9,10 @@ import torch
 
 from capdoctor.capture import generators
 from capdoctor.capture.factories import is_cuda_device
+from capdoctor.capture.mixing import MIXING
 from capdoctor.capture.moves import move
 from capdoctor.capture.session import DEVICE, Session
-from capdoctor.capture.transfers import to_device, to_host
+from capdoctor.capture.transfers import judge_copy, to_device, to_host
 
 Args = tuple[Any, ...]
 Kwargs = dict[str, Any]
@@ -199,6 +200,40 @@ def _inside(
         local.exempt, local.call = outer, outer_call
 
 
+def _ctc_loss(session: Session, func: Any, args: Args, kwargs: Kwargs) -> Any:
+    """Its lengths may lie on the host; torch brings them over inside."""
+    return _inside(session, func, args, kwargs, (MIXING,))
+
+
+def _type_as(session: Session, func: Any, args: Args, kwargs: Kwargs) -> Any:
+    del func, kwargs
+    return move(session, T.to, args, {})
+
+
+def _getitem(session: Session, func: Any, args: Args, kwargs: Kwargs) -> Any:
+    """A list of truth values becomes a device tensor first, unlike a mask of the host."""
+    if session.tags.is_cuda(args[0]) and _is_list_mask(args[1]):
+        mask = torch.zeros(1, dtype=torch.bool)
+        judge_copy(session, mask, "index", non_blocking=False, direct=True)
+    return _inside(session, func, args, kwargs)
+
+
+def _is_list_mask(index: Any) -> bool:
+    if isinstance(index, list):
+        return bool(index) and isinstance(index[0], bool)
+    return getattr(getattr(index, "dtype", None), "kind", "") == "b"  # an array of numpy
+
+
+def _setitem(session: Session, func: Any, args: Args, kwargs: Kwargs) -> Any:
+    """Only the words of a type error differ between devices."""
+    try:
+        return _inside(session, func, args, kwargs)
+    except TypeError as error:
+        if not session.tags.is_cuda(args[0]):
+            raise
+        raise TypeError(str(error).replace(" a torch.", " a torch.cuda.")) from None
+
+
 def _tensor_split(session: Session, func: Any, args: Args, kwargs: Kwargs) -> Any:
     where = args[1] if len(args) > 1 else None
     if isinstance(where, T) and session.tags.is_cuda(where):
@@ -237,6 +272,11 @@ HANDLERS: dict[Any, Handler] = {
     T.quantile: _unchecked,
     torch.nanquantile: _unchecked,
     T.nanquantile: _unchecked,
+    torch.ctc_loss: _ctc_loss,
+    torch.nn.functional.ctc_loss: _ctc_loss,
+    T.type_as: _type_as,
+    T.__getitem__: _getitem,
+    T.__setitem__: _setitem,
     torch.tensor_split: _tensor_split,
     T.tensor_split: _tensor_split,
 }

@@ -8,7 +8,15 @@ from typing import Any
 
 import torch
 
-from capdoctor.capture import device_info, generators, graphs, pickling, storages, streams
+from capdoctor.capture import (
+    device_info,
+    foreach_groups,
+    generators,
+    graphs,
+    pickling,
+    storages,
+    streams,
+)
 from capdoctor.capture.factories import is_cuda_device
 from capdoctor.capture.patches import Patches, replace_all
 from capdoctor.capture.session import Session
@@ -23,6 +31,7 @@ def install(patches: Patches, session: Session, watch_thread: Callable[[Any], An
     _device(patches, session)
     patches.set(torch.Tensor, "record_stream", lambda _self, _stream: None)
     pickling.install(patches, session)
+    foreach_groups.install(patches, session)
     storages.install(patches, session)
     patches.set(
         threading.Thread,

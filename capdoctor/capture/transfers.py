@@ -31,6 +31,11 @@ def judge_copy(
         session.judge(session.machine.unsafe(threading.get_ident(), "blocking_copy"), operation)
 
 
+def lies_dense(tensor: torch.Tensor) -> bool:
+    """Say whether the tensor fills its memory without gaps, in whatever order."""
+    return bool(torch.ops.aten.is_non_overlapping_and_dense(tensor))
+
+
 def to_device(
     session: Session,
     tensor: torch.Tensor,
@@ -40,7 +45,7 @@ def to_device(
     **options: Any,
 ) -> torch.Tensor:
     """Copy a tensor of the host to the device."""
-    direct = torch.ops.aten.is_non_overlapping_and_dense(tensor)
+    direct = lies_dense(tensor)
     judge_copy(session, tensor, operation, non_blocking=non_blocking, direct=direct)
     result = _copied(session, tensor, options)
     claim(session, (result,))

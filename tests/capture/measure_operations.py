@@ -1,9 +1,10 @@
 """Measure on a real GPU what each operation of a table does inside a capture.
 
-    python measure_operations.py CASES.json OUT.jsonl
+    python measure_operations.py TABLE.jsonl OUT.jsonl
 
-Every case runs in a process of its own, forked after torch was imported and before CUDA was
-touched: a broken capture cannot spoil the next case.
+The table is ``tests/data/capture/more_operations.jsonl`` or one of its form: a head, then rows with
+``before``, ``code``, ``after``, ``mode`` and ``register``. Every row runs in a process of its own,
+forked after torch was imported and before CUDA was touched: a broken capture cannot spoil the next.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def measure(case: dict[str, object]) -> dict[str, object]:
     row: dict[str, object] = dict(case)
     exec(SETUP, names)  # noqa: S102
     stream, graph = names["cur"], names["g"]
-    before = attempt(str(case["before"]), names)
+    before = attempt(str(case.get("before", "")), names)
     if before is not None:
         return row | {"before_error": error_of(before)}
     torch.cuda.synchronize()
@@ -90,7 +91,7 @@ def measure(case: dict[str, object]) -> dict[str, object]:
         row["capture_after"] = status_of(stream)
         row["end_error"] = error_of(attempt("g.capture_end()", names))
     torch.set_default_device(None)
-    if case["after"]:
+    if case.get("after"):
         row["after_error"] = error_of(attempt(str(case["after"]), names))
     return row
 
@@ -121,7 +122,7 @@ def main() -> None:
     """Measure the whole table."""
     import torch
 
-    cases = json.loads(Path(sys.argv[1]).read_text())
+    _head, *cases = [json.loads(line) for line in Path(sys.argv[1]).read_text().splitlines()]
     with ThreadPoolExecutor(14) as pool:
         rows = list(pool.map(in_a_process, cases))
     head = {"torch": torch.__version__, "hip": torch.version.hip, "setup": SETUP}

@@ -397,3 +397,36 @@ def test_dropping_a_graph_breaks_a_running_capture_but_collecting_garbage_does_n
         cycle.append(cycle)
         del cycle
         assert capture(gc.collect) == "active"
+
+
+def test_compiled_code_runs_as_it_is_written() -> None:
+    def store(x: torch.Tensor) -> torch.Tensor:
+        x[0] = 1.0
+        return x
+
+    before = torch.compile(store, backend="eager")
+    with VirtualDevice(as_torch="2.11", stop_at_first=False) as device:
+        x = torch.zeros(4, device="cuda")
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            before(x)
+            torch.compile(store)(x)
+            torch.compile(dynamic=False)(store)(x)
+        assert [f.function for f in device.findings] == ["store"] * 3
+
+
+def test_an_autograd_function_is_followed() -> None:
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(_ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x * 2 + torch.zeros(4, device="cuda")
+
+        @staticmethod
+        def backward(_ctx: Any, grad: torch.Tensor) -> torch.Tensor:
+            return grad * torch.full((4,), 2.0, device=grad.device)
+
+    with VirtualDevice():
+        p = torch.nn.Parameter(torch.ones(4, device="cuda"))
+        Twice.apply(p).sum().backward()
+        assert p.grad is not None
+        assert p.grad.tolist() == [2.0] * 4
+        assert p.grad.is_cuda

@@ -121,3 +121,26 @@ def test_the_same_bug_is_found_whatever_the_torch(as_torch: str) -> None:
     findings, _x = _collect(body, as_torch)
     assert [f.rule for f in findings] == ["pageable_copy"]
     assert (findings[0].would_raise.code == 900) is (as_torch in ("2.7", "2.10"))
+
+
+def test_a_refused_capture_gives_one_finding_and_the_outer_one_goes_on() -> None:
+    def body(x: torch.Tensor) -> None:
+        inner = torch.cuda.CUDAGraph()
+        inner.capture_begin()
+        x.add_(1)
+        inner.capture_end()
+        inner.replay()
+
+    findings, x = _collect(body)
+    assert [f.rule for f in findings] == ["capture_begin_twice", "replay_in_capture"]
+    assert x.tolist() == [1.0] * 4
+
+
+def test_an_end_on_another_stream_is_found_and_the_capture_is_over() -> None:
+    with VirtualDevice(as_torch="2.11", stop_at_first=False) as device:
+        graph, stream = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            graph.capture_begin()
+        graph.capture_end()
+        torch.cuda.synchronize()
+    assert [f.rule for f in device.findings] == ["capture_end_other_stream"]

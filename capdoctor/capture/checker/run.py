@@ -9,14 +9,17 @@ from typing import TYPE_CHECKING, Any
 from capdoctor.capture.checker.arguments import build
 from capdoctor.capture.checker.eager_breaks import eager_breaks
 from capdoctor.capture.checker.loading import call, call_arguments, functions_of, loaded
-from capdoctor.capture.checker.operators import operators
+from capdoctor.capture.checker.operators import missing_operators, stand_ins
 from capdoctor.capture.checker.options import CheckOptions
 from capdoctor.capture.checker.placing import placed
 from capdoctor.capture.checker.segments import PiecewiseCapture
-from capdoctor.capture.checker.stubs import stubbed
+from capdoctor.capture.checker.stubs import Unseen, stubbed
 from capdoctor.capture.checker.target import Target
 from capdoctor.errors import CannotDo
 from capdoctor.model import CheckResult, Covered, Finding
+
+# Languages of device kernels: what is written in them cannot run on a CPU anyway.
+KERNEL_LANGUAGES = ("triton", "tilelang", "cutlass", "flydsl", "helion")
 
 if TYPE_CHECKING:
     from capdoctor.capture.device import VirtualDevice
@@ -32,14 +35,15 @@ def check(target: Target, options: CheckOptions) -> CheckResult:
     _require_torch()
     from capdoctor.capture.device import VirtualDevice
 
-    unknown: dict[str, None] = {}
     with ExitStack() as stack:
-        stack.enter_context(stubbed(options.stubs, unknown.setdefault))
-        stand_ins = stack.enter_context(operators(options.operators))
+        operators, kernels = stack.enter_context(stand_ins(options.operators))
+        unseen = Unseen(kernels=kernels)
+        stack.enter_context(stubbed((*KERNEL_LANGUAGES, *options.stubs), unseen))
         device = VirtualDevice(
-            as_torch=options.as_torch, stop_at_first=options.stop_at_first, stubs=stand_ins
+            as_torch=options.as_torch, stop_at_first=options.stop_at_first, stubs=operators
         )
         stack.enter_context(device)
+        stack.enter_context(missing_operators(unseen))
         module = stack.enter_context(loaded(target))
         stack.enter_context(eager_breaks(module, options.eager))
         findings: list[Finding] = []
@@ -50,7 +54,7 @@ def check(target: Target, options: CheckOptions) -> CheckResult:
                 break
         seen = device.covered
     return CheckResult(
-        target.text, tuple(findings), Covered(seen.operations, (*seen.unknown, *unknown))
+        target.text, tuple(findings), Covered(seen.operations, (*seen.unknown, *unseen.names))
     )
 
 
@@ -120,7 +124,8 @@ def _guarded(
             return
         raise CannotDo(
             f"{name} raises {type(error).__name__}: {error}",
-            "this is no capture error; call the function outside capdoctor first",
+            "this is no capture error; call the function by itself first, or give a stand-in for"
+            " what it lacks here (--op, --stub)",
         ) from error
 
 

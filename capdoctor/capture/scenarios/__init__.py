@@ -11,6 +11,8 @@ import sys
 from pathlib import Path
 
 NAMES = ("sparse-mla", "fold-indptr")
+# How the last line of a child begins that could not set its scenario up; the reason follows.
+SETUP_FAILED = "capdoctor-embedded: setup failed: "
 
 
 def command(name: str, source: Path, device: str, as_torch: str | None, run_dir: Path) -> list[str]:
@@ -23,4 +25,4 @@ def command(name: str, source: Path, device: str, as_torch: str | None, run_dir:
     return [*line, "--as-torch", as_torch] if as_torch else line
 
 
-__all__ = ["NAMES", "command"]
+__all__ = ["NAMES", "SETUP_FAILED", "command"]

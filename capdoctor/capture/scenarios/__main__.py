@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
-from capdoctor.capture.scenarios import NAMES
+from capdoctor.capture.scenarios import NAMES, SETUP_FAILED
 from capdoctor.capture.scenarios.engine_log import EngineLog, root_of
 from capdoctor.capture.scenarios.outcome import CannotExercise, NotApplicable, WrongResult
 from capdoctor.errors import CapdoctorError
@@ -88,7 +88,7 @@ def _ended(options: argparse.Namespace, code: int, reason: str) -> int:
         answer = {"scenario": options.name, "outcome": outcome, "reason": reason}
         (options.run_dir / "scenario.json").write_text(json.dumps(answer), encoding="utf-8")
     if code == NOT_SET_UP:
-        sys.stderr.write(f"capdoctor scenario {options.name}: {reason}\n")
+        sys.stdout.write(f"{SETUP_FAILED}{' '.join(reason.split())}\n")
     return code
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,6 +15,9 @@ from capdoctor.capture.scenarios.fold_indptr import SHAPES, FoldIndptr, load_fun
 from capdoctor.capture.scenarios.hisparse import HiSparse
 from capdoctor.capture.scenarios.outcome import NotApplicable
 from capdoctor.capture.scenarios.sparse_mla import SparseMLA
+
+# As setuptools-scm and its kin write it.
+_STATED = re.compile(r"""^(?:__version__\s*=\s*)?version\s*=\s*['"]([^'"\s]+)['"]""", re.MULTILINE)
 
 Part = tuple[str, Model, Forward, tuple[GraphMode, ...]]
 
@@ -67,14 +71,25 @@ def run(name: str, source: Path, device: AbstractContextManager[Any], log: Engin
 
 
 def _begin(name: str, source: Path, log: EngineLog) -> None:
-    version = f"scenario {name}"
-    log.line(f"Initializing a V1 LLM engine (v0.33.0) with config: {version}, source={source}")
+    config = f"scenario={name!r}, source={str(source)!r}"
+    log.line(f"Initializing {_engine(source)} with config: {config}")
     log.line(
         "world_size=1 rank=0 local_rank=0 distributed_init_method=none backend=none",
         "parallel_state.py:1827",
     )
     log.line("Using V2 Model Runner", "gpu_worker.py:441")
     log.line("Loading model from scratch...", "model_runner.py:396")
+
+
+def _engine(source: Path) -> str:
+    """Name the engine as its log does; the version only where the tree itself states one."""
+    for folder in (source, source / "vllm"):
+        file = folder / "_version.py"
+        if folder.name == "vllm" and file.is_file():
+            found = _STATED.search(file.read_text(encoding="utf-8", errors="replace"))
+            if found is not None:
+                return f"a V1 LLM engine (v{found[1]})"
+    return "an LLM engine"
 
 
 def _profile_memory(parts: list[Part], log: EngineLog) -> None:

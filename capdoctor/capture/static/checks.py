@@ -12,7 +12,8 @@ from capdoctor.capture.static.scope import Scope
 from capdoctor.capture.static.tables import matches
 from capdoctor.capture.static.values import ASSUMED, GUESSED, INFERRED, Value
 
-Hit = tuple[str, int]
+# The rule, how sure it is, and the parameter that the value came in by, if any.
+Hit = tuple[str, int, str]
 
 _SYNCHRONIZE = {
     "torch.cuda.synchronize", "torch.accelerator.synchronize", "torch.hip.synchronize",
@@ -29,13 +30,13 @@ def call_hits(node: ast.Call, scope: Scope) -> Iterator[Hit]:
     """Give what is illegal about one call."""
     dotted = scope.module.dotted(node.func)
     if dotted in _SYNCHRONIZE:
-        yield "synchronize", INFERRED
+        yield "synchronize", INFERRED, ""
     elif dotted == "torch.distributed.barrier":
         group = keyword(node, "group") or (node.args[0] if node.args else None)
         if group is None or not _hostlike(ast.unparse(group)):
-            yield "synchronize", ASSUMED
+            yield "synchronize", ASSUMED, ""
     elif dotted in _SEED:
-        yield "rng-state", INFERRED
+        yield "rng-state", INFERRED, ""
     elif dotted in _NUMBER_MAKERS and len(node.args) == 1:
         yield from _if_device("host-read", infer(node.args[0], scope))
     elif dotted == "print":
@@ -49,7 +50,7 @@ def call_hits(node: ast.Call, scope: Scope) -> Iterator[Hit]:
 
 def _if_device(rule: str, value: Value) -> Iterator[Hit]:
     if value.on_device:
-        yield rule, value.sure
+        yield rule, value.sure, value.origin
 
 
 def _function_hits(name: str, node: ast.Call, scope: Scope) -> Iterator[Hit]:
@@ -68,11 +69,11 @@ def _built_on_host(first: Value, node: ast.Call, scope: Scope) -> Iterator[Hit]:
     """``torch.tensor(python, device=...)``: built in host memory, then copied."""
     place, sure = device_of(node, scope, infer)
     if place == "device" and not first.on_device and first.kind != "tensor":
-        yield "host-to-device-copy", sure
+        yield "host-to-device-copy", sure, ""
     elif place == "device" and first.on_host:
-        yield "host-to-device-copy", min(sure, first.sure)
+        yield "host-to-device-copy", min(sure, first.sure), first.origin
     elif place == "host" and first.on_device and keyword(node, "device") is not None:
-        yield "device-to-host-copy", min(sure, first.sure)
+        yield "device-to-host-copy", min(sure, first.sure), first.origin
 
 
 def _repeats(node: ast.Call, where: list[ast.expr], scope: Scope) -> Iterator[Hit]:
@@ -93,9 +94,9 @@ def _reads(base: Value, func: ast.Attribute, node: ast.Call, scope: Scope) -> It
     del node, scope
     text = ast.unparse(func.value)
     if base.on_device:
-        yield "host-read", base.sure
+        yield "host-read", base.sure, base.origin
     elif base.kind == "unknown" and not base.cls and not _hostlike(text):
-        yield "host-read", GUESSED
+        yield "host-read", GUESSED, ""
 
 
 def _hostlike(text: str) -> bool:
@@ -105,9 +106,9 @@ def _hostlike(text: str) -> bool:
 def _to_cpu(base: Value, func: ast.Attribute, node: ast.Call, scope: Scope) -> Iterator[Hit]:
     del node, scope
     if base.on_device:
-        yield "device-to-host-copy", base.sure
+        yield "device-to-host-copy", base.sure, base.origin
     elif base.kind == "unknown" and not base.cls and not _hostlike(ast.unparse(func.value)):
-        yield "device-to-host-copy", GUESSED
+        yield "device-to-host-copy", GUESSED, ""
 
 
 def _moves(base: Value, func: ast.Attribute, node: ast.Call, scope: Scope) -> Iterator[Hit]:
@@ -117,17 +118,17 @@ def _moves(base: Value, func: ast.Attribute, node: ast.Call, scope: Scope) -> It
         return
     quick = is_true(keyword(node, "non_blocking"))
     if target.place == "host" and base.on_device:
-        yield "device-to-host-copy", min(base.sure, target.sure)
+        yield "device-to-host-copy", min(base.sure, target.sure), base.origin
     elif target.place == "device" and base.on_host and not (base.pinned and quick):
         # A pinned source cannot be told from a parameter's name.
-        yield "host-to-device-copy", GUESSED if quick else min(base.sure, target.sure)
+        yield "host-to-device-copy", GUESSED if quick else min(base.sure, target.sure), base.origin
 
 
 def _to_cuda(base: Value, func: ast.Attribute, node: ast.Call, scope: Scope) -> Iterator[Hit]:
     del func, scope
     quick = is_true(keyword(node, "non_blocking"))
     if base.on_host and not (base.pinned and quick):
-        yield "host-to-device-copy", base.sure
+        yield "host-to-device-copy", base.sure, base.origin
 
 
 def _copies(base: Value, func: ast.Attribute, node: ast.Call, scope: Scope) -> Iterator[Hit]:
@@ -135,9 +136,9 @@ def _copies(base: Value, func: ast.Attribute, node: ast.Call, scope: Scope) -> I
     source = infer(node.args[0], scope) if node.args else values.UNKNOWN
     quick = len(node.args) > 1 or is_true(keyword(node, "non_blocking"))
     if base.on_device and source.on_host and not (source.pinned and quick):
-        yield "host-to-device-copy", GUESSED if quick else min(base.sure, source.sure)
+        yield "host-to-device-copy", GUESSED if quick else min(base.sure, source.sure), base.origin
     elif base.on_host and source.on_device and not (base.pinned and quick):
-        yield "device-to-host-copy", GUESSED if quick else min(base.sure, source.sure)
+        yield "device-to-host-copy", GUESSED if quick else min(base.sure, source.sure), base.origin
 
 
 def _shapes(base: Value, func: ast.Attribute, node: ast.Call, scope: Scope) -> Iterator[Hit]:
@@ -162,15 +163,15 @@ def _waits(base: Value, func: ast.Attribute, node: ast.Call, scope: Scope) -> It
     del node, scope
     text = ast.unparse(func.value)
     if base.kind in {"stream", "event"}:
-        yield "synchronize", INFERRED
+        yield "synchronize", INFERRED, ""
     elif base.kind == "unknown" and ("stream" in text.lower() or "event" in text.lower()):
-        yield "synchronize", ASSUMED
+        yield "synchronize", ASSUMED, ""
 
 
 def _asks(base: Value, func: ast.Attribute, node: ast.Call, scope: Scope) -> Iterator[Hit]:
     del func, node, scope
     if base.kind in {"stream", "event"}:
-        yield "event-query", INFERRED
+        yield "event-query", INFERRED, ""
 
 
 _METHODS: dict[str, Callable[[Value, ast.Attribute, ast.Call, Scope], Iterator[Hit]]] = {
@@ -190,9 +191,9 @@ def index_hits(node: ast.Subscript, scope: Scope) -> Iterator[Hit]:
     for part in parts:
         value = infer(part, scope)
         if isinstance(part, ast.List | ast.ListComp):
-            yield "list-index", base.sure
+            yield "list-index", base.sure, base.origin
         elif value.on_device and value.boolean and isinstance(node.ctx, ast.Load):
-            yield "data-dependent-shape", min(base.sure, value.sure)
+            yield "data-dependent-shape", min(base.sure, value.sure), base.origin
         elif value.on_device and value.ndim == 0 and isinstance(part, ast.Name | ast.Call):
             continue  # a 0-dim index tensor selects on the device
         elif isinstance(part, ast.Slice):
@@ -208,12 +209,12 @@ def store_hits(target: ast.expr, source: ast.expr, scope: Scope) -> Iterator[Hit
     parts = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
     if not base.on_device or _selects_many(parts, base, scope):
         if base.on_device and stored.on_host and stored.ndim != 0 and not stored.pinned:
-            yield "host-to-device-copy", min(base.sure, stored.sure)
+            yield "host-to-device-copy", min(base.sure, stored.sure), base.origin
         return
     if stored.kind == "python" and not stored.none_only:
         known = base.ndim is not None and base.ndim == len(parts)
         if known or base.ndim is None:
-            yield "scalar-setitem", base.sure if known else GUESSED
+            yield "scalar-setitem", base.sure if known else GUESSED, base.origin
 
 
 def _selects_many(parts: list[ast.expr], base: Value, scope: Scope) -> bool:

@@ -79,6 +79,14 @@ def fills_cache(test: ast.expr, body: list[ast.stmt], looked_up: set[str]) -> bo
     return isinstance(missing, ast.Attribute | ast.Subscript) and _assigns(body, missing)
 
 
+def omitted(test: ast.expr) -> str:
+    """Give the name of which the test says that it was left out: ``if NAME is None``."""
+    if not isinstance(test, ast.Compare) or not isinstance(test.left, ast.Name):
+        return ""
+    asks = len(test.ops) == 1 and isinstance(test.ops[0], ast.Is)
+    return test.left.id if asks and ast.unparse(test.comparators[0]) == "None" else ""
+
+
 def _assigns(body: list[ast.stmt], target: ast.expr) -> bool:
     wanted = ast.unparse(target)
     return any(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from capdoctor.capture.static.reach import Reached, Tree, reach
+from capdoctor.capture.static.callers import Callers
+from capdoctor.capture.static.reach import Key, Reached, Tree, reach
 from capdoctor.capture.static.summary import FunctionSummary, Suspicion
 from capdoctor.capture.static.tables import rules
 from capdoctor.capture.static.values import ASSUMED, INFERRED
@@ -17,29 +18,34 @@ _SURE_WAY = 2
 
 def candidates(tree: Tree) -> list[Candidate]:
     """Give every candidate of the tree, surest first, then by file and line."""
+    callers = Callers.of(tree)
     found = {
         (item.file, item.line, item.rule): item
         for key, reached in reach(tree).items()
-        for item in _of_function(tree, key, reached)
+        for item in _of_function(callers, key, reached)
     }
     return sorted(found.values(), key=lambda c: (_ORDER[c.certainty], c.file, c.line, c.rule))
 
 
-def _of_function(tree: Tree, key: tuple[str, str], reached: Reached) -> Iterator[Candidate]:
+def _of_function(callers: Callers, key: Key, reached: Reached) -> Iterator[Candidate]:
     module, name = key
+    tree = callers.tree
     function = tree.functions[key]
     for suspicion in function.suspicions:
-        what, instead = rules()[suspicion.rule]
+        if callers.rule_out(key, suspicion):
+            continue
+        rule = rules()[suspicion.rule]
         yield Candidate(
-            rule=suspicion.rule,
+            rule=rule.id,
             file=tree.files[module].path,
             line=suspicion.line,
             function=name,
             operation=suspicion.operation,
             certainty=certainty(suspicion, function, reached),
-            message=what,
+            message=rule.what,
             why=f"{_VALUE_TEXT[suspicion.sure]}; {reached.why}",
-            legal_way=instead,
+            legal_way=rule.instead,
+            confirmed_by=rule.confirmed_by,
         )
 
 

@@ -18,6 +18,8 @@ _ROOT_SURE: dict[Root, int] = {
     "takes_tensors": 1,
     "named": 1,
 }
+Key = tuple[str, str]
+
 _HOPS = 6
 # Roots only because of how they look: whoever calls them knows better.
 _BY_LOOKS: set[Root] = {"takes_tensors", "launcher", "named"}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import warnings
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from capdoctor.capture.static import values
@@ -18,10 +20,10 @@ from capdoctor.capture.static.modules import (
 )
 from capdoctor.capture.static.nodes import nodes_of
 from capdoctor.capture.static.roots import Role, is_device_code, role_of
-from capdoctor.capture.static.scope import Scope, enter
+from capdoctor.capture.static.scope import Scope, enter, optional_parameters
 from capdoctor.capture.static.summary import Call, FileSummary, FunctionSummary, Root, Suspicion
 from capdoctor.capture.static.values import Value
-from capdoctor.capture.static.walker import Walk
+from capdoctor.capture.static.walker import Walk, call_target
 
 _FILE_LIMIT = 8 << 20
 
@@ -95,7 +97,13 @@ class _Reader:
     ) -> None:
         if is_device_code(node, self.facts):
             return
-        walk = Walk()
+        role = role_of(node, cls, self.facts, self.shown, launches=False)
+        if role.blocked:
+            # Nothing in it runs in a capture; whom it calls tells who is set-up too.
+            self._blocked(node, outer, name, role)
+            return
+        parameters = _parameters(node)
+        walk = Walk(parameters=frozenset(parameters), optional=optional_parameters(node))
         walk.body(node.body, enter(node, outer))
         role = role_of(node, cls, self.facts, self.shown, launches=walk.launches)
         calls = list(walk.calls)
@@ -110,8 +118,22 @@ class _Reader:
             seldom=role.seldom,
             suspicions=(*walk.suspicions.values(), *extra),
             calls=tuple(_renamed(call, name, local) for call in calls),
+            parameters=parameters,
         )
         self.found.append(summary)
+
+    def _blocked(self, node: Function, outer: Scope, name: str, role: Role) -> None:
+        calls = tuple(dict.fromkeys(_calls_of(node, outer)))
+        self.found.append(
+            FunctionSummary(name, node.lineno, None, role.blocked, role.seldom, (), calls)
+        )
+
+
+def _calls_of(node: Function, scope: Scope) -> Iterator[Call]:
+    """Give the calls of a function whose values are of no interest."""
+    for part in nodes_of(*node.body):
+        if isinstance(part, ast.Call) and (target := call_target(part.func, scope)):
+            yield Call(target, seldom=False, exact=False)
 
 
 def _root(role: Role, extra: list[Suspicion], *, nested: bool) -> Root | None:
@@ -121,11 +143,19 @@ def _root(role: Role, extra: list[Suspicion], *, nested: bool) -> Root | None:
     return "orders_streams" if extra and role.root != "forward" else role.root
 
 
+def _parameters(node: Function) -> tuple[str, ...]:
+    """Give the names of the parameters, those that can be given by position first."""
+    arguments = node.args
+    return tuple(
+        item.arg for item in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+    )
+
+
 def _renamed(call: Call, name: str, local: set[str]) -> Call:
     """Point a call of a nested function at its full name."""
     target = call.target.removeprefix("local:")
     if call.target.startswith("local:") and target in local:
-        return Call(f"local:{name}.{target}", call.seldom)
+        return replace(call, target=f"local:{name}.{target}")
     return call
 
 

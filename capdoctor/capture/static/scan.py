@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -45,7 +46,8 @@ def _read_all(jobs: list[_Job], workers: int | None) -> list[FileSummary]:
     count = workers or min(len(os.sched_getaffinity(0)), 8)
     if count == 1 or len(jobs) < _FILES_WORTH_A_PROCESS:
         return [_read(job) for job in jobs]
-    with ProcessPoolExecutor(count) as pool:
+    # A tree of syntax nodes has no cycles: looking for them costs a tenth of the time.
+    with ProcessPoolExecutor(count, initializer=gc.disable) as pool:
         return list(pool.map(_read, jobs, chunksize=32))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from capdoctor.capture.static import values
 from capdoctor.capture.static.modules import ClassFacts, Function, ModuleFacts, annotated
@@ -49,12 +49,31 @@ class Scope:
         return values.UNKNOWN
 
 
+def optional_parameters(function: Function) -> frozenset[str]:
+    """Give the parameters that may be None, by their default or their annotation."""
+    arguments = function.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = dict(zip(reversed(positional), reversed(arguments.defaults), strict=False))
+    defaults |= {
+        argument: default
+        for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+        if default is not None
+    }
+    found = {arg.arg for arg, default in defaults.items() if ast.unparse(default) == "None"}
+    for argument in [*positional, *arguments.kwonlyargs]:
+        written = ast.unparse(argument.annotation) if argument.annotation else ""
+        if "None" in written or "Optional" in written:
+            found.add(argument.arg)
+    return frozenset(found)
+
+
 def enter(function: Function, outer: Scope) -> Scope:
     """Give the scope in which the function's body starts."""
     scope = outer.fork()
     arguments = function.args
     for argument in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
-        scope.names[argument.arg] = annotated(argument.annotation, argument.arg, scope.module)
+        value = annotated(argument.annotation, argument.arg, scope.module)
+        scope.names[argument.arg] = replace(value, origin=argument.arg)
     positional = [*arguments.posonlyargs, *arguments.args]
     if outer.cls is not None and positional and positional[0].arg in {"self", "cls"}:
         scope.names[positional[0].arg] = Value(cls=outer.cls.name)

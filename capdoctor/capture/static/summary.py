@@ -20,21 +20,34 @@ Root = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """One operation that a capture would refuse if it ran there. ``sure`` is a values grade."""
+    """One operation that a capture would refuse if it ran there. ``sure`` is a values grade.
+
+    ``origin`` is the parameter that the value came in by. ``default_of`` is the parameter whose
+    being left out leads here.
+    """
 
     rule: str
     line: int
     operation: str
     sure: int
     seldom: bool
+    origin: str = ""
+    default_of: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call that may be followed: ``local:NAME``, ``self:CLASS.NAME`` or a dotted name."""
+    """A call that may be followed: ``local:NAME``, ``self:CLASS.NAME`` or a dotted name.
+
+    ``given`` holds the positions and names of its arguments, ``on_host`` those that are known to
+    lie in host memory; with a star in the call they are not ``exact``.
+    """
 
     target: str
     seldom: bool
+    given: frozenset[int | str] = frozenset()
+    on_host: frozenset[int | str] = frozenset()
+    exact: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +61,7 @@ class FunctionSummary:
     seldom: bool
     suspicions: tuple[Suspicion, ...]
     calls: tuple[Call, ...]
+    parameters: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -42,7 +43,17 @@ def matches(key: str, text: str) -> bool:
     return pattern(key).search(text) is not None
 
 
+@dataclass(frozen=True, slots=True)
+class StaticRule:
+    """One rule of the pass. ``confirmed_by`` is the run-time rule that a check would report."""
+
+    id: str
+    confirmed_by: str
+    what: str
+    instead: str
+
+
 @cache
-def rules() -> dict[str, tuple[str, str]]:
-    """Give every rule of the pass: id -> (what it does, what to write instead)."""
-    return {row["id"]: (row["what"], row["instead"]) for row in _read("rules.toml")["rule"]}
+def rules() -> dict[str, StaticRule]:
+    """Give every rule of the pass by its id."""
+    return {row["id"]: StaticRule(**row) for row in _read("rules.toml")["rule"]}

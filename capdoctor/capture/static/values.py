@@ -16,7 +16,10 @@ GUESSED, ASSUMED, INFERRED = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One abstract value. ``sure`` grades the place; ``cls`` names a class of the same module."""
+    """One abstract value. ``sure`` grades the place.
+
+    ``cls`` names a class of the same module, ``origin`` the parameter that the value came in by.
+    """
 
     kind: Kind = "unknown"
     place: Place = "unknown"
@@ -26,6 +29,7 @@ class Value:
     pinned: bool = False
     none_only: bool = False
     cls: str = ""
+    origin: str = ""
 
     @property
     def on_device(self) -> bool:
@@ -72,6 +76,7 @@ def join(first: Value, second: Value) -> Value:
         sure=min(first.sure, second.sure),
         boolean=first.boolean and second.boolean,
         pinned=first.pinned and second.pinned,
+        origin=first.origin if first.origin == second.origin else "",
     )
 
 

@@ -11,6 +11,7 @@ from capdoctor.capture.static.checks import Hit, call_hits, index_hits, store_hi
 from capdoctor.capture.static.guards import (
     ends_flow,
     fills_cache,
+    omitted,
     only_raises,
     places_on_host,
     returns_when_done,
@@ -35,6 +36,9 @@ class Walk:
     nested: list[tuple[Function, Scope]] = field(default_factory=list)
     launches: bool = False
     seldom: bool = False
+    parameters: frozenset[str] = frozenset()
+    optional: frozenset[str] = frozenset()
+    default_of: str = ""
     looked_up: set[str] = field(default_factory=set)
 
     def body(self, statements: Iterable[ast.stmt], scope: Scope) -> bool:
@@ -57,6 +61,8 @@ class Walk:
             return self._with(node, scope)
         elif isinstance(node, ast.Try):
             return self._try(node, scope)
+        elif isinstance(node, ast.Match):
+            self._match(node, scope)
         elif not isinstance(node, ast.ClassDef):
             self._simple(node, scope)
         return True
@@ -124,8 +130,10 @@ class Walk:
             return not ends_flow(body), inner
         rare = runs_seldom(test) or (positive and fills_cache(test, body, self.looked_up))
         before, self.seldom = self.seldom, self.seldom or (bool(body) and rare)
+        outer, left_out = self.default_of, omitted(test) if positive else ""
+        self.default_of = left_out if left_out in self.parameters else outer
         reached = self.body(body, inner)
-        self.seldom = before
+        self.seldom, self.default_of = before, outer
         return reached, inner
 
     def _loop(self, node: ast.For | ast.AsyncFor | ast.While, scope: Scope) -> None:
@@ -151,6 +159,18 @@ class Walk:
         for name in nodes_of(target):
             if isinstance(name, ast.Name):
                 scope.names[name.id] = values.UNKNOWN
+
+    def _match(self, node: ast.Match, scope: Scope) -> None:
+        self._expression(node.subject, scope)
+        ends = [scope.fork()]
+        for case in node.cases:
+            inner = scope.fork()
+            for part in nodes_of(case.pattern):
+                if isinstance(part, ast.MatchAs | ast.MatchStar) and part.name:
+                    inner.names[part.name] = values.UNKNOWN
+            if self.body(case.body, inner):
+                ends.append(inner)
+        scope.merge(*ends)
 
     def _with(self, node: ast.With | ast.AsyncWith, scope: Scope) -> bool:
         inner_place = scope.default_place
@@ -199,18 +219,33 @@ class Walk:
             self.launches = True
         target = call_target(node.func, scope)
         if target:
-            self.calls[Call(target, self.seldom)] = None
+            self.calls[self._call_of(target, node, scope)] = None
         # A function handed to a wrapper is called by it, as far as anyone can tell.
         for argument in node.args:
             if isinstance(argument, ast.Name) and argument.id in scope.module.functions:
-                self.calls[Call(f"local:{argument.id}", self.seldom)] = None
+                self.calls[Call(f"local:{argument.id}", self.seldom, exact=False)] = None
+
+    def _call_of(self, target: str, node: ast.Call, scope: Scope) -> Call:
+        """Note which arguments a call surely gives, and which of them lie in host memory."""
+        given: dict[int | str, ast.expr] = dict(enumerate(node.args))
+        given |= {word.arg: word.value for word in node.keywords if word.arg is not None}
+        starred = any(isinstance(item, ast.Starred) for item in node.args)
+        named = all(word.arg is not None for word in node.keywords)
+        host = frozenset(key for key, item in given.items() if infer(item, scope).on_host)
+        sure = frozenset(key for key, item in given.items() if not self._may_be_none(item, scope))
+        return Call(target, self.seldom, sure, host, named and not starred)
+
+    def _may_be_none(self, node: ast.expr, scope: Scope) -> bool:
+        if isinstance(node, ast.Name):
+            return node.id in self.optional
+        return infer(node, scope).none_only or isinstance(node, ast.IfExp)
 
     def _hits(self, hits: Iterable[Hit], node: ast.expr) -> None:
-        for rule, sure in hits:
+        for rule, sure, origin in hits:
             text = ast.unparse(node)
             if len(text) > _OPERATION_LENGTH:
                 text = text[: _OPERATION_LENGTH - 1] + "\u2026"
-            found = Suspicion(rule, node.lineno, text, sure, self.seldom)
+            found = Suspicion(rule, node.lineno, text, sure, self.seldom, origin, self.default_of)
             key = (rule, node.lineno)
             known = self.suspicions.get(key)
             if known is None or known.sure < sure:

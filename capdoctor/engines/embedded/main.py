@@ -17,10 +17,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Start the engine that the settings file describes; give the exit code."""
     [path] = sys.argv[1:] if arguments is None else arguments
     settings = Settings.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
-    log = EngineLog()
-    log.record(f"non-default args: {{'model': {settings.model!r}, 'mode': {settings.mode!r}}}")
     try:
-        return run_engine_core(settings, log)
+        return run_engine_core(settings, EngineLog())
     except (SetupFailed, CapdoctorError) as error:
         sys.stdout.flush()
         sys.stdout.write(f"{SETUP_FAILED}{error}\n")
@@ -28,10 +26,17 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run_engine_core(settings: Settings, log: EngineLog) -> int:
-    """Start the engine; an error of the model ends in a record with its traceback."""
-    from capdoctor.capture.stacks import clean_exception
-    from capdoctor.engines.embedded.engine import EngineCore
+    """Start the engine; an error of the model ends in a record with its traceback.
 
+    Raises:
+        SetupFailed: torch, the model file or the device cannot be used.
+    """
+    try:
+        from capdoctor.capture.stacks import clean_exception
+        from capdoctor.engines.embedded.engine import EngineCore
+    except ImportError as error:  # a broken installation of torch
+        raise SetupFailed(f"torch cannot be imported: {error}.") from error
+    log.record(f"non-default args: {{'model': {settings.model!r}, 'mode': {settings.mode!r}}}")
     try:
         EngineCore(settings, log).start()
     except (SetupFailed, CapdoctorError):

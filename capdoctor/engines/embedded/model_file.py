@@ -54,7 +54,7 @@ def _run(text: str, shown: str) -> types.ModuleType:
     sys.modules[module.__name__] = module
     try:
         exec(compile(text, shown, "exec"), module.__dict__)  # noqa: S102 - running it is the point
-    except Exception as error:  # documented boundary: whatever a stranger's module raises
+    except (Exception, SystemExit) as error:  # documented boundary: a stranger's module
         where = f" (line {error.lineno})" if isinstance(error, SyntaxError) else ""
         name = type(error).__name__
         raise SetupFailed(f"{shown} cannot be imported: {name}: {error}{where}.") from error

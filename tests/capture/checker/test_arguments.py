@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdoctor.capture.checker.arguments import Argument, TensorSpec, build, parse_argument
@@ -66,6 +66,7 @@ def test_anything_else_is_a_usage_error(text: str) -> None:
     assert error.value.hint
 
 
+@settings(deadline=None)  # the machine's load is not the reader's
 @given(st.lists(st.integers(0, 9), max_size=4), st.sampled_from(["float16", "int8", "uint8"]))
 def test_every_shape_comes_back(shape: list[int], dtype: str) -> None:
     spec = parse_argument(f"x={dtype}[{','.join(map(str, shape))}]@cpu").value
@@ -74,6 +75,7 @@ def test_every_shape_comes_back(shape: list[int], dtype: str) -> None:
     assert tensor.dtype is getattr(torch, dtype)
 
 
+@settings(deadline=None)  # the machine's load is not the reader's
 @given(st.text(max_size=30))
 def test_no_text_breaks_the_parser(text: str) -> None:
     try:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from capdoctor.capture.scenarios import command
+from capdoctor.capture.scenarios import SETUP_FAILED, command
 from capdoctor.capture.scenarios.__main__ import main
 
 pytest.importorskip("torch")
@@ -147,9 +147,16 @@ def test_a_tree_without_the_function_is_not_judged(
 
 def test_a_tree_of_something_else_is_not_judged(tmp_path: Path, run: Run) -> None:
     (tmp_path / "src").mkdir()
-    code, _, reason = run(tmp_path / "src")
+    code, log, reason = run(tmp_path / "src")
     assert code == 3
     assert reason.startswith("not applicable:")
+    assert log.splitlines()[-1] == SETUP_FAILED + reason
+
+
+def test_the_engines_know_the_same_last_line() -> None:
+    from capdoctor.engines import embedded
+
+    assert embedded.SETUP_FAILED == SETUP_FAILED
 
 
 def test_the_command_line_runs_it_in_a_child(tmp_path: Path) -> None:

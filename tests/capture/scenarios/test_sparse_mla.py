@@ -9,8 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from capdoctor.capture.scenarios.__main__ import main
+from capdoctor.commands import apply_fix
 
 pytest.importorskip("torch")
 
@@ -76,6 +78,10 @@ def test_a_release_passes_and_crashes_at_the_wait_without_its_guards(
     assert frames[-1].endswith("in _convert_once")
     assert f"{GROUP}" in frames[-1]
     assert "self.side_stream.wait_event(self.logical_topk_ready)" in log
+    fixed = CliRunner().invoke(apply_fix.app, ["sparse-mla", "--target", str(source)])
+    assert fixed.exit_code == 0, fixed.output
+    code, _, reason = run(source)
+    assert (code, reason) == (0, "")
 
 
 @pytest.mark.network
@@ -138,6 +144,23 @@ def test_each_guard_is_exercised(
     code, _, reason = run(source)
     assert code == (1 if crash else 0)
     assert reason.startswith(crash)
+
+
+@pytest.mark.parametrize(
+    ("stated", "line"),
+    [
+        ("__version__ = version = '0.33.1.dev2+g1'\n", "a V1 LLM engine (v0.33.1.dev2+g1) with"),
+        ("version: str\n", "Initializing an LLM engine with config"),
+        (None, "Initializing an LLM engine with config"),
+    ],
+)
+def test_the_log_states_the_trees_own_version(
+    stated: str | None, line: str, tmp_path: Path, run: Run
+) -> None:
+    (tmp_path / "src" / "vllm").mkdir(parents=True)
+    if stated is not None:
+        (tmp_path / "src" / "vllm" / "_version.py").write_text(stated)
+    assert line in run(tmp_path / "src")[1]
 
 
 # Shapes that forks gave the file, in code of our own.

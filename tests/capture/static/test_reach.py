@@ -80,7 +80,7 @@ def test_what_only_set_up_calls_is_left_out(tmp_path: Path) -> None:
         ("ops.py", "def run(k, x: torch.Tensor):\n    k[(1,)](x)\n" + SYNC, "possible"),
         (
             "ops.py",
-            "@torch.library.custom_op('a::b')\ndef norm(x: torch.Tensor):\n" + SYNC,
+            "@tl.custom_op('a::b')\ndef norm(x: torch.Tensor):\n" + SYNC,
             "likely",
         ),
         (
@@ -101,7 +101,7 @@ def test_what_only_set_up_calls_is_left_out(tmp_path: Path) -> None:
         ("ops.py", "def _warmup_norm(x: torch.Tensor):\n" + SYNC, None),
         ("ops.py", "@triton.jit\ndef kernel(x: torch.Tensor):\n" + SYNC, None),
         ("ops.py", "@eager_break_during_capture\ndef f(x: torch.Tensor):\n" + SYNC, None),
-        ("ops.py", "@torch.library.register_fake('a::b')\ndef f(x: torch.Tensor):\n" + SYNC, None),
+        ("ops.py", "@tl.register_fake('a::b')\ndef f(x: torch.Tensor):\n" + SYNC, None),
         ("ops.py", "@torch.jit.script\ndef f(x: torch.Tensor):\n" + SYNC, "possible"),
         ("tests/ops.py", "def norm(x: torch.Tensor):\n" + SYNC, None),
         ("benchmarks/bench_ops.py", "def norm(x: torch.Tensor):\n" + SYNC, None),

@@ -89,6 +89,10 @@ def rules(body: str) -> list[str]:
         ("self.event.synchronize()", "synchronize"),
         ("return self.event.query()", "event-query"),
         ("torch.manual_seed(0)", "rng-state"),
+        ("match n:\n    case 1:\n        return x.tolist()\nreturn x", "host-read"),
+        ("with torch.device('cuda'):\n    y = torch.zeros(3)\nreturn y.tolist()", "host-read"),
+        ("if (y := x + 1) is not None:\n    y.tolist()", "host-read"),
+        ("try:\n    y = x + 1\nfinally:\n    x.tolist()", "host-read"),
     ],
 )
 def test_what_a_capture_refuses_is_a_candidate(body: str, rule: str) -> None:
@@ -145,6 +149,7 @@ def test_what_a_capture_refuses_is_a_candidate(body: str, rule: str) -> None:
         "if not torch.cuda.is_current_stream_capturing():\n    x.tolist()\nreturn x",
         "if flag and not is_capturing():\n    torch.cuda.synchronize()",
         "if n < 0:\n    print(x)\n    raise ValueError(x.tolist())",
+        "match x:\n    case y:\n        pass\nreturn y.tolist()",
         "def later():\n    return x.tolist()\nreturn later",
     ],
 )
@@ -174,6 +179,13 @@ def test_a_candidate_says_how_sure_it_is_and_why() -> None:
     assert item.why == "by inference; a forward method"
     assert item.line == HEAD.count("\n") + 2
     assert item.legal_way
+
+
+def test_every_rule_names_the_run_time_rule_that_confirms_it() -> None:
+    from capdoctor.capture.rules import rules as run_time_rules
+    from capdoctor.capture.static.tables import rules as static_rules
+
+    assert {rule.confirmed_by for rule in static_rules().values()} <= run_time_rules().keys()
 
 
 def test_what_is_known_of_branches_that_meet_is_what_holds_on_both() -> None:

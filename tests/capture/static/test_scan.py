@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdoctor.capture.static import scan
@@ -83,6 +83,7 @@ def test_the_fast_walk_sees_what_the_slow_one_sees(path: Path) -> None:
     assert sorted(fast) == sorted(slow)
 
 
+@settings(deadline=None)  # the machine's load is not the reader's
 @given(st.text(max_size=80))
 def test_no_text_breaks_the_reader(text: str) -> None:
     read_source("import torch\n" + text, "m.py", "m")
@@ -104,6 +105,7 @@ EXPRESSIONS = st.recursive(
 )
 
 
+@settings(deadline=None)  # the machine's load is not the reader's
 @given(EXPRESSIONS, EXPRESSIONS)
 def test_no_expression_breaks_the_reader(first: str, second: str) -> None:
     source = (

@@ -58,6 +58,7 @@ def test_the_traceback_shows_the_lines_of_the_file(tmp_path: Path) -> None:
         ("import nonesuch_package", "cannot be imported: ModuleNotFoundError"),
         ("def build(:", r"cannot be imported: SyntaxError: .* \(line 1\)"),
         ("raise SystemError('no')", "cannot be imported: SystemError: no"),
+        ("import sys; sys.exit(0)", "cannot be imported: SystemExit: 0"),
         ("", "defines no build"),
         (GOOD.replace("def inputs", "def input"), "defines no inputs"),
         (GOOD.replace("[1, 2]", "[]"), "CAPTURE_SIZES must be"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import shlex
 import sys
 import time
@@ -54,12 +55,14 @@ def watch_fake(
     limits: Limits = PATIENT,
     listener: RunListener | None = None,
     progress: Progress = lambda _stage: None,
-    marker: str = "CAPDOCTOR_RUN=a-test",
+    marker: str | None = None,
 ) -> Ended:
     """Run the fake engine under control and give how it went."""
     tmpdir = folder / "tmp"
     tmpdir.mkdir()
     run_folder = RunFolder(folder)
+    # Whoever carries the marker is ended with the run: two tests must never share one.
+    marker = marker or f"CAPDOCTOR_RUN={secrets.token_hex(8)}"
     name, value = marker.split("=")
     env = {**os.environ, "TMPDIR": str(tmpdir), "FAKE_REPORT": str(run_folder.report), name: value}
     order = start_order([sys.executable, str(FAKE_ENGINE), *actions], env, marker, tmpdir)

@@ -223,12 +223,15 @@ def test_an_engine_dies_with_a_capdoctor_that_is_killed(
     python = make_fake_python(tmp_path / "python", *actions)
     words = [sys.executable, "-c", _RUN_ALONE, str(MODEL), str(python), str(tmp_path / "out")]
     with subprocess.Popen(words) as capdoctor:
-        log = tmp_path / "out/engine.log"
-        assert wait_until(lambda: log.exists() and "running" in log.read_text())
-        assert len(marked_processes(f"CAPDOCTOR_TEST_MARK={mark}")) >= 5
-        assert len(list(Path("/dev/shm").glob(f"psm_{mark}*"))) == 2
-        assert len(list(short_tmp.glob("*/deep/deeper/file"))) == 1
-        capdoctor.kill()
+        try:
+            log = tmp_path / "out/engine.log"
+            assert wait_until(lambda: log.exists() and "running" in log.read_text(), 60)
+            assert len(marked_processes(f"CAPDOCTOR_TEST_MARK={mark}")) >= 5
+            # The orphan may be gone: it is nobody's, and any run that ends meanwhile removes it.
+            assert list(Path("/dev/shm").glob(f"psm_{mark}*"))
+            assert len(list(short_tmp.glob("*/deep/deeper/file"))) == 1
+        finally:
+            capdoctor.kill()
     assert wait_until(lambda: marked_processes(f"CAPDOCTOR_TEST_MARK={mark}") == [])
     assert list(Path("/dev/shm").glob(f"psm_{mark}*")) == []
     assert list(short_tmp.iterdir()) == []
@@ -242,12 +245,14 @@ def test_killing_capdoctor_and_its_keeper_at_once_leaves_no_engine(
     python = make_fake_python(tmp_path / "python", "say", "running", "hang")
     words = [sys.executable, "-c", _RUN_ALONE, str(MODEL), str(python), str(tmp_path / "out")]
     with subprocess.Popen(words) as capdoctor:
-        log = tmp_path / "out/engine.log"
-        assert wait_until(lambda: log.exists() and "running" in log.read_text())
-        marked = marked_processes(f"CAPDOCTOR_TEST_MARK={mark}")
-        for pid in {capdoctor.pid, *marked}:
-            if b"fake_engine" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-                os.kill(pid, signal.SIGKILL)
+        try:
+            log = tmp_path / "out/engine.log"
+            assert wait_until(lambda: log.exists() and "running" in log.read_text(), 60)
+        finally:
+            marked = marked_processes(f"CAPDOCTOR_TEST_MARK={mark}")
+            for pid in {capdoctor.pid, *marked}:
+                if b"fake_engine" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+                    os.kill(pid, signal.SIGKILL)
     assert wait_until(lambda: marked_processes(f"CAPDOCTOR_TEST_MARK={mark}") == [])
     variables = json.loads((tmp_path / "out/environment.json").read_text())["variables"]
     Path(variables["TMPDIR"]).rmdir()  # nobody was left to do that

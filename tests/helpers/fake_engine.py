@@ -45,6 +45,7 @@ LINES = {
     "serving": "INFO 11-29 15:42:20 [core.py:402] init engine (profile, create kv cache, warmup"
     " model) took 29.55 s",
 }
+HELD: list[shared_memory.SharedMemory] = []
 _ALL_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -92,7 +93,7 @@ def children() -> None:
 
 
 def segment() -> None:
-    shared_memory.SharedMemory(name=segment_name(), create=True, size=1024)
+    HELD.append(shared_memory.SharedMemory(name=segment_name(), create=True, size=1024))
 
 
 def segment_name() -> str:

@@ -44,8 +44,17 @@ class Act(Quiet):
             os.kill(pid, self.number)
 
 
+@pytest.fixture(scope="module")
+def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a cache for all starts: what vLLM finds out about a model takes it eight seconds."""
+    return tmp_path_factory.mktemp("vllm-cache")
+
+
 @pytest.fixture
-def spec(tmp_path: Path, vllm_python: Path) -> EngineSpec:
+def spec(
+    tmp_path: Path, vllm_python: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> EngineSpec:
+    monkeypatch.setenv("VLLM_CACHE_ROOT", str(shared_cache))
     return EngineSpec(
         "vllm",
         str(MODELS / "llama_tiny"),

@@ -186,7 +186,7 @@ def _cpu_memory() -> Dict:
     if not platform.is_cpu() or os.environ.get("VLLM_CPU_KVCACHE_SPACE"):
         return {}
     shares = [_free_share(path) for path in Path("/sys/devices/system/node").glob("node*/meminfo")]
-    return {"gpu_memory_utilization": round(min([0.5, *(0.6 * share for share in shares)]), 3)}
+    return {"gpu_memory_utilization": round(min([0.25, *(0.6 * share for share in shares)]), 3)}
 
 
 def _free_share(meminfo: Path) -> float:

@@ -16,7 +16,7 @@ LINES_IN_A_FILE = 300
 LINES_IN_A_FUNCTION = 50
 # Spelled in pieces, so that this file does not contain what it looks for.
 FORBIDDEN = re.compile(
-    r"p[y]pi\.org|python[h]osted|registry\.[n]pmjs|deb\.[d]ebian|/wor[k]/|\.librar[y]\b", re.ASCII
+    r"p[y]pi\.org|python[h]osted|registry\.[n]pmjs|deb\.[d]ebian|/wor[k]/|(?<!\w)\.librar[y]\b", re.ASCII
 )
 
 

@@ -45,11 +45,11 @@ def bisect(
 
     Exit code 1: there is an answer. 3: it could not be started, or is paused.
     """
+    given = {name: value for name, value in locals().items() if name != "context"}
     if context.invoked_subcommand is not None:
         return
     from capdoctor.commands import bisecting
 
-    given = dict(context.params)
     raise typer.Exit(bisecting.begin(given, as_json=as_json))
 
 

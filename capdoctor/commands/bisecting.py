@@ -74,7 +74,7 @@ def judge(
     given: Mapping[str, Any], reference: Path | None, *, any_failure: bool, as_json: bool
 ) -> int:
     """Judge the current checkout and give the exit code that ``git bisect run`` reads."""
-    from capdoctor.engines import run
+    from capdoctor.engines.start import run
 
     spec = _engine({"tensor_parallel_size": None, "as_torch": None, "device": None, **given})
     if spec is None:

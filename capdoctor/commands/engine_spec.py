@@ -67,8 +67,18 @@ def stage(name: str | None) -> Stage | None:
     return Stage(name)
 
 
+def output_folder(text: str | None) -> Path | None:
+    """Give the folder of ``--out``; an empty text would mean the current one by accident."""
+    if text is not None and not text.strip():
+        raise UsageError("--out is empty.", "Give a folder, or leave it out.")
+    return Path(text) if text is not None else None
+
+
 def check_consistent(spec: EngineSpec, *, repeat: int, matrix: bool) -> None:
     """Refuse options that contradict each other, before anything is started."""
+    if spec.scenario is not None and (matrix or spec.engine_args):
+        option = "--matrix" if matrix else "--engine-arg"
+        raise UsageError(f"A scenario takes no {option}.", "Drop it: a scenario is one fixed run.")
     if repeat > 1 and matrix:
         raise UsageError("--repeat and --matrix contradict each other.", "Give one of the two.")
     if spec.kind == "embedded":
@@ -91,6 +101,11 @@ def _check_scenario(spec: EngineSpec) -> None:
 def _check_embedded(spec: EngineSpec) -> None:
     if spec.scenario is not None:
         _check_scenario(spec)
+    elif spec.source and spec.model.startswith(DEMO_PREFIX):
+        raise UsageError(
+            f"--source contradicts {spec.model}, whose source is part of capdoctor.",
+            "Drop --source, or give --model FILE.py to take it from there.",
+        )
     refused = {
         "--python": spec.python,
         "--tensor-parallel-size": spec.tensor_parallel_size,

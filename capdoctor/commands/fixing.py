@@ -5,12 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from capdoctor.errors import UsageError
+from capdoctor.errors import CannotDo, UsageError
 from capdoctor.model import FixResult, FixStatus
 from capdoctor.report.card import CardLine
 from capdoctor.report.safe_text import one_line, printable
+
+if TYPE_CHECKING:
+    from capdoctor.vendored_fixes.jobs import Job
 
 SCHEMA = "capdoctor.fix/1"
 Deed = Literal["check", "diff", "revert", "apply"]
@@ -48,23 +51,49 @@ def show_fixes(*, as_json: bool) -> int:
 def work(
     what: Deed, fixes: Sequence[str], targets: Sequence[str], *, live: bool, allow_dirty: bool
 ) -> list[FixResult]:
-    """Do the deed for every fix and target; all are found before the first is changed."""
-    from capdoctor.vendored_fixes import applying, reverting, shop
+    """Do the deed for every fix and target; all are looked at before the first is changed.
+
+    Raises:
+        CannotDo: one of them cannot be done; the hint names what this call has changed by then.
+    """
+    from capdoctor.vendored_fixes.applying import refuse_early
     from capdoctor.vendored_fixes.jobs import find_jobs
 
+    jobs = find_jobs(fixes, targets)
+    present = [job for job in jobs if job.target is not None]
+    if what == "apply" and len(present) > 1:
+        for job in present:
+            if job.target is not None:
+                refuse_early(job.fix, job.target, live=live, allow_dirty=allow_dirty)
     results: list[FixResult] = []
-    for job in find_jobs(fixes, targets):
-        if job.target is None:
-            results += [job.absent] if job.absent else []
-        elif what == "apply":
-            results.append(applying.apply(job.fix, job.target, live=live, allow_dirty=allow_dirty))
-        elif what == "revert":
-            results.append(
-                reverting.revert(job.fix, job.target, live=live, missing_ok=not job.named)
-            )
-        else:
-            results.append(getattr(shop, what)(job.fix, job.target))
+    for job in jobs:
+        try:
+            results += _do(what, job, live=live, allow_dirty=allow_dirty)
+        except CannotDo as error:
+            raise _with_what_was_done(error, results) from error
     return results
+
+
+def _do(what: Deed, job: Job, *, live: bool, allow_dirty: bool) -> list[FixResult]:
+    from capdoctor.vendored_fixes import applying, reverting, shop
+
+    if job.target is None:
+        return [job.absent] if job.absent else []
+    if what == "apply":
+        return [applying.apply(job.fix, job.target, live=live, allow_dirty=allow_dirty)]
+    if what == "revert":
+        missing_ok = not job.named
+        return [reverting.revert(job.fix, job.target, live=live, missing_ok=missing_ok)]
+    return [getattr(shop, what)(job.fix, job.target)]
+
+
+def _with_what_was_done(error: CannotDo, results: Sequence[FixResult]) -> CannotDo:
+    done = [f"{result.fix} in {result.target}" for result in results if result.changed_files]
+    if not done:
+        return error
+    return CannotDo(
+        error.sentence, f"{error.hint} Already changed by this call: {'; '.join(done)}."
+    )
 
 
 def verified(results: Sequence[FixResult]) -> list[FixResult]:
@@ -75,7 +104,7 @@ def verified(results: Sequence[FixResult]) -> list[FixResult]:
 def _verdict(result: FixResult) -> str | None:
     from pathlib import Path
 
-    from capdoctor.engines import run
+    from capdoctor.engines.start import run
     from capdoctor.model import EngineSpec, Outcome
     from capdoctor.vendored_fixes.catalogue import find_fix
 

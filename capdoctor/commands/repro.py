@@ -57,7 +57,7 @@ def repro(
         stop_after=engine_spec.stage(stop_after),
         timeout=timeout,
         hang_after=hang_after,
-        out=out,
+        out=engine_spec.output_folder(out),
         scenario=scenario,
     )
     engine_spec.check_consistent(spec, repeat=repeat, matrix=matrix)

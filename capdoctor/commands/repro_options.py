@@ -109,8 +109,8 @@ Matrix = Annotated[
     ),
 ]
 Out = Annotated[
-    Path | None,
-    typer.Option(help="Where the run's files go.", rich_help_panel=_ANSWER),
+    str | None,
+    typer.Option(metavar="DIR", help="Where the run's files go.", rich_help_panel=_ANSWER),
 ]
 AsJson = Annotated[
     bool, typer.Option("--json", help="One JSON object on stdout.", rich_help_panel=_ANSWER)

@@ -55,16 +55,14 @@ def show_demos(*, as_json: bool) -> int:
 
 def run_shown(spec: EngineSpec, *, repeat: int, matrix: bool) -> RunOutcome:
     """Run the engine with its progress on stderr."""
-    from capdoctor.engines import run, run_matrix, run_repeated
+    from capdoctor.engines.series import run_matrix, run_repeated
     from capdoctor.report.progress import progress
 
     display = progress()
     try:
         if matrix:
             return run_matrix(spec, listener=display)
-        if repeat > 1:
-            return run_repeated(spec, repeat, listener=display)
-        return run(spec, listener=display)
+        return run_repeated(spec, repeat, listener=display)
     finally:
         display.close()
 

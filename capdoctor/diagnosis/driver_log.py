@@ -10,7 +10,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_LINE = re.compile(r"^\[[\d:.\s-]+\]\[\w+\]\[CUDA\]\[(?P<level>\w)\](?:\[\w+\])?\s*(?P<text>.+)$")
+_LINE = re.compile(
+    r"^\[[\d:.\s-]+\]\[(?P<thread>\w+)\]\[CUDA\]\[(?P<level>\w)\](?:\[\w+\])?\s*(?P<text>.+)$"
+)
 _HARMLESS = ("CUDA_ERROR_INVALID_CONTEXT) from cuCtxGetDevice", "from cuCtxGetDevice_v2")
 _MAX_BYTES = 4 * 1024 * 1024
 
@@ -33,12 +35,21 @@ NO_DRIVER_LOG = DriverLog()
 
 def parse_driver_lines(text: str) -> tuple[str, ...]:
     """Give the sentences of driver lines in a text, harmless ones left out."""
-    found = []
+    found: list[str] = []
+    explained: dict[str, str] = {}  # by thread: the sentence before the code that it explains
     for line in text.split("\n"):
         match = _LINE.match(line.strip())
-        if match and not any(harmless in match["text"] for harmless in _HARMLESS):
-            found.append(match["text"].strip())
-    return tuple(dict.fromkeys(found))
+        if match is None:
+            continue
+        said, reason = match["text"].strip(), explained.pop(match["thread"], None)
+        if any(harmless in said for harmless in _HARMLESS):
+            continue
+        found += [reason] if reason else []
+        if said.startswith("Returning "):
+            found.append(said)
+        else:
+            explained[match["thread"]] = said
+    return tuple(dict.fromkeys([*found, *explained.values()]))
 
 
 def read_driver_log(file: Path | None) -> DriverLog:

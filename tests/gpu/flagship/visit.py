@@ -147,7 +147,14 @@ def bisect_by_scenario(visit: Visit) -> Any:
     answer = visit.capdoctor(
         "bisect-scenario",
         *("bisect", "--repo", visit.history, "--good", found["first"], "--bad", found["last"]),
-        *("--probe", "scenario:sparse-mla", "--work-dir", visit.work / "bisect-scenario"),
+        *(
+            "--probe",
+            "scenario:sparse-mla",
+            "--device",
+            "cuda",
+            "--work-dir",
+            visit.work / "bisect-scenario",
+        ),
     )
     sha = (answer.get("culprit") or {}).get("sha")
     confirmed = {}

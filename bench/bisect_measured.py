@@ -154,11 +154,11 @@ def _flaky(options: argparse.Namespace) -> Iterator[str]:
     count = max(20, options.sim // 5)
     yield f"flaky crash, N = 256, {count} histories: runs / commits set up (right)"
     yield f"git_bayesect's own code needs {BAYESECT_RUNS} runs at rate 0.5 (published, simulated)"
-    yield f"{'rate':>7} {'fixed repeats, known':>22} {'switch cost 0':>22} {'switch cost 1':>22}"
+    yield f"{'rate':>7} {'fixed repeats, known':>20} {'switch cost 0':>20} {'0.5':>20} {'1':>20}"
     for rate in (0.9, 0.5, 0.3):
         cells = [_cell(_fixed(rate), rate, count)]
-        cells += [_cell(_bayes(cost), rate, count) for cost in (0.0, 1.0)]
-        yield f"{rate:>7} " + " ".join(f"{cell:>22}" for cell in cells)
+        cells += [_cell(_bayes(cost), rate, count) for cost in (0.0, 0.5, 1.0)]
+        yield f"{rate:>7} " + " ".join(f"{cell:>20}" for cell in cells)
     yield ""
 
 

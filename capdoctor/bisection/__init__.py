@@ -6,12 +6,13 @@
 
 from __future__ import annotations
 
+from capdoctor.bisection.afterwards import Status, replay_log, status, undo
 from capdoctor.bisection.checkout import CheckoutVerdict, GitExit, judge_checkout
 from capdoctor.bisection.markdown import markdown
 from capdoctor.bisection.picture import LEGEND
 from capdoctor.bisection.progress import BisectListener, Planned, Silent, Tested, Testing
 from capdoctor.bisection.request import BisectRequest
-from capdoctor.bisection.workflow import Status, bisect, replay_log, resume, status, undo
+from capdoctor.bisection.workflow import bisect, resume
 
 __all__ = [
     "LEGEND",

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from capdoctor.bisection.history.commit_facts import CommitFacts, changed_files, commit_facts
-from capdoctor.bisection.history.layout import Layout
-from capdoctor.bisection.history.mirror import Mirror
-from capdoctor.bisection.history.pins import MovedPin, is_pin_file, moved_pins
-from capdoctor.bisection.history.tree_keys import tree_key
+from capdoctor.bisection.culprit_change import with_change
+from capdoctor.bisection.history.commit_facts import CommitFacts, commit_facts
 from capdoctor.bisection.islands import untestable_islands
-from capdoctor.bisection.refine import Refined, ships
+from capdoctor.bisection.refine import Refined
 from capdoctor.bisection.search.case import End, Ending
 from capdoctor.bisection.votes import CONTROL, REVERT, Vote, votes
 from capdoctor.errors import CannotDo
@@ -58,7 +54,7 @@ def result_of(campaign: Campaign, end: End, refined: Refined) -> BisectResult:
         resume_command(campaign.work),
         (*campaign.story.begin.notes, *reasons, *_remarks(end, refined, cast)),
     )
-    return _checked(campaign, result, culprit) if culprit else result
+    return with_change(campaign, result, culprit) if culprit else result
 
 
 def resume_command(work: object) -> str:
@@ -138,70 +134,3 @@ def _remarks(end: End, refined: Refined, cast: tuple[Vote, ...]) -> tuple[str, .
     if any(vote.judged.loosely for vote in cast):
         said.append("some runs matched only the looser signature")
     return tuple(said)
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """What the culprit changed."""
-
-    files: tuple[str, ...]
-    pins: tuple[MovedPin, ...]
-
-    @property
-    def only_pins(self) -> bool:
-        return bool(self.pins) and all(is_pin_file(path) for path in self.files)
-
-
-def _checked(campaign: Campaign, result: BisectResult, culprit: CommitFacts) -> BisectResult:
-    """Look at what the culprit changed: nothing that ships, or only a dependency's version?"""
-    if not culprit.parents:
-        return result
-    parent = culprit.parents[0]
-    files = changed_files(campaign.mirror, culprit.sha)
-    pinned = [path for path in files if is_pin_file(path)]
-    change = _Change(files, moved_pins(campaign.mirror, parent, culprit.sha, pinned))
-    if change.only_pins and result.answer is BisectAnswer.CULPRIT:
-        return _dependency(campaign, result, change.pins)
-    if _ships_the_same(campaign.mirror, ships(campaign), campaign.layout, culprit.sha, parent):
-        reason = "it ships exactly what its parent ships: suspect the environment"
-        return replace(
-            result,
-            answer=BisectAnswer.CULPRIT_UNCONFIRMED,
-            reasons=(*result.reasons, reason),
-        )
-    return result
-
-
-def _ships_the_same(
-    mirror: Mirror, paths: tuple[str, ...], layout: Layout | None, sha: str, parent: str
-) -> bool:
-    if layout is None and not paths:
-        return False
-    return tree_key(mirror, sha, paths) == tree_key(mirror, parent, paths)
-
-
-def _dependency(
-    campaign: Campaign, result: BisectResult, pins: tuple[MovedPin, ...]
-) -> BisectResult:
-    moves = [f"{pin.package} {pin.before or 'none'} -> {pin.after or 'none'}" for pin in pins]
-    return replace(
-        result,
-        answer=BisectAnswer.DEPENDENCY,
-        reasons=(*result.reasons, f"it only moves {', '.join(moves)}"),
-        next=tuple(next_bisection(campaign, pin) for pin in pins if pin.before and pin.after),
-    )
-
-
-def next_bisection(campaign: Campaign, pin: MovedPin) -> str:
-    """Return the command line that bisects a dependency between its two pins."""
-    request = campaign.story.begin.request
-    repo = {"aiter": "aiter", "amd-aiter": "aiter", "vllm": "vllm"}.get(pin.package)
-    ends = sorted((pin.before, pin.after), key=lambda end: end != pin.before)
-    parts = ["capdoctor", "bisect", "--repo", repo or f"CLONE-OF-{pin.package.upper()}"]
-    good, bad = reversed(ends) if request.find_fix else ends
-    parts += ["--good", str(good), "--bad", str(bad)]
-    if request.engine is not None:
-        parts += ["--model", request.engine.model]
-    if request.find_fix:
-        parts.append("--find-fix")
-    return shlex.join(parts)

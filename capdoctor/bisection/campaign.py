@@ -68,11 +68,12 @@ class Campaign:
         crew = workers_for(self._run_task, self.story.begin.request.workers)
         try:
             while True:
-                refined = refine(self, refined)
+                refined = refine(self.mirror, self.layout, self.story, refined)
                 step = self._step(refined, crew)
                 if isinstance(step, End):
                     return step, refined
                 self._finish_one(crew)
+                self._cancel_useless(refined, crew)
         finally:
             crew.close()
 
@@ -133,11 +134,17 @@ class Campaign:
 
     def _finish_one(self, crew: Workers) -> None:
         task, worker, seen = crew.next_done()
-        self._write(task, worker, seen)
+        if seen is not None:
+            self._write(task, worker, seen)
+
+    def _cancel_useless(self, refined: Refined, crew: Workers) -> None:
+        if crew.in_flight and not self.story.begin.request.flaky:
+            around = newest_transition(count(self.case(refined).seen), refined.line.size)
+            crew.cancel_outside(around.lo, around.hi)
 
     def _run_task(self, task: Task, worker: int) -> Observation:
         request = self.story.begin.request
-        number = len(self.story.runs) + 1
+        number, reference = len(self.story.runs) + 1, self.story.reference
         place = Place(
             task.sha,
             self.mirror,
@@ -145,6 +152,8 @@ class Campaign:
             self.work / "runs" / f"{number:03d}-{task.sha[:12]}-{worker}",
             worker,
             request.gpus[worker] if worker < len(request.gpus) else None,
+            reference.stage if reference else None,
+            task.cancelled,
         )
         return self.probe.run(place)
 

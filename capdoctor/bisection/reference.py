@@ -44,6 +44,7 @@ def _of_run(outcome: Path) -> Reference:
         hang,
         found.get("class"),
         root.get("function"),
+        found.get("stage"),
     )
 
 
@@ -58,6 +59,7 @@ def _of_diagnosis(found: Diagnosis, path: Path) -> Reference:
         hang,
         found.crash_class,
         found.root_frame.function if found.root_frame else None,
+        found.stage,
     )
 
 

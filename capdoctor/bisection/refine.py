@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from capdoctor.bisection.history.layout import Layout
+from capdoctor.bisection.history.mirror import Mirror
 from capdoctor.bisection.history.tree_keys import live_commits
+from capdoctor.bisection.journal.story import Story
 from capdoctor.bisection.line import Line, without_inert
 from capdoctor.bisection.prior.build import prior_for
 from capdoctor.bisection.search.bracket import newest_transition
 from capdoctor.bisection.search.evidence import count
 from capdoctor.bisection.votes import seen_on, votes
-
-if TYPE_CHECKING:
-    from capdoctor.bisection.campaign import Campaign
 
 # Half a millisecond a commit for inertness, one for the prior: at most a few seconds.
 SHORT_ENOUGH = 4096
@@ -28,13 +27,13 @@ class Refined:
     looked: bool = False
 
 
-def refine(campaign: Campaign, refined: Refined) -> Refined:
+def refine(mirror: Mirror, layout: Layout | None, story: Story, refined: Refined) -> Refined:
     """Return the line without inert commits and with a prior, as soon as that is affordable.
 
     The ends come first: the prior needs the traceback of the bad end.
     """
     line = refined.line
-    seen = seen_on(line, votes(campaign.story))
+    seen = seen_on(line, votes(story))
     tallies = count(seen)
     proven = 0 in tallies and tallies.get(line.size) and tallies[line.size].crashes
     if refined.looked or not proven:
@@ -43,14 +42,13 @@ def refine(campaign: Campaign, refined: Refined) -> Refined:
     if around.hi - around.lo > SHORT_ENOUGH:
         return refined
     older, newer = line.span(around.lo, around.hi)
-    paths = ships(campaign)
+    paths = ships(story, layout)
     if paths:
-        live = live_commits(campaign.mirror, line.commits[older], line.commits[newer], paths)
+        live = live_commits(mirror, line.commits[older], line.commits[newer], paths)
         line = without_inert(line, live, older, newer)
-    return Refined(line, prior_for(campaign, line, (older, newer)), looked=True)
+    return Refined(line, prior_for(mirror, layout, story, line, (older, newer)), looked=True)
 
 
-def ships(campaign: Campaign) -> tuple[str, ...]:
+def ships(story: Story, layout: Layout | None) -> tuple[str, ...]:
     """Return the paths whose change can matter; none where every commit has to count."""
-    given = campaign.story.begin.request.paths
-    return given or (campaign.layout.ships if campaign.layout else ())
+    return story.begin.request.paths or (layout.ships if layout else ())

@@ -33,6 +33,7 @@ class Reference:
     hang: bool = False
     crash_class: str | None = None
     function: str | None = None
+    stage: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,14 @@ class Judged:
 
 def reference_of(seen: Observation) -> Reference:
     """Return what a run that crashed or hung gives to look for."""
-    if seen.saw is Saw.HANG:
-        return Reference(seen.signature, seen.loose, seen.title, hang=True)
-    function = seen.root.function if seen.root else None
     return Reference(
-        seen.signature, seen.loose, seen.title, crash_class=seen.crash_class, function=function
+        seen.signature,
+        seen.loose,
+        seen.title,
+        seen.saw is Saw.HANG,
+        seen.crash_class,
+        seen.root.function if seen.root else None,
+        seen.stage,
     )
 
 

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from capdoctor.bisection.observation import Observation
+from capdoctor.bisection.probes.probe import Cancelled
+from capdoctor.bisection.search.case import Purpose
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A run to be made: a commit, why, and at which position of the line."""
+    """A run to be made: a commit, why, and at which position of the line.
+
+    ``cancelled`` is set when its verdict is of no use any more.
+    """
 
     sha: str
     purpose: str
     position: int
+    cancelled: threading.Event = field(default_factory=threading.Event, compare=False)
 
 
 RunTask = Callable[[Task, int], Observation]
-Done = tuple[Task, int, Observation]
+Done = tuple[Task, int, Observation | None]
 
 
 class Workers(Protocol):
@@ -41,11 +48,15 @@ class Workers(Protocol):
         ...
 
     def next_done(self) -> Done:
-        """Wait for a task to end; its task, its worker, what it saw."""
+        """Wait for a task to end: the task, its worker, what it saw (None if cancelled)."""
+        ...
+
+    def cancel_outside(self, lo: int, hi: int) -> None:
+        """Cancel the searching runs whose verdict cannot matter any more: outside (lo, hi)."""
         ...
 
     def close(self) -> None:
-        """Wait for what is still running and drop it."""
+        """Cancel what is still running, and wait until it is gone."""
         ...
 
 
@@ -76,6 +87,9 @@ class OneWorker:
         if task is None:
             raise RuntimeError("no task was taken")
         return task, 0, self._run(task, 0)
+
+    def cancel_outside(self, lo: int, hi: int) -> None:
+        """Nothing runs while somebody could ask for it."""
 
     def close(self) -> None:
         """Nothing runs."""
@@ -113,10 +127,21 @@ class Crew:
         future = done.pop()
         task, worker = self._flying.pop(future)
         self._idle.append(worker)
-        return task, worker, future.result()
+        try:
+            return task, worker, future.result()
+        except Cancelled:
+            return task, worker, None
+
+    def cancel_outside(self, lo: int, hi: int) -> None:
+        """Ask the runs in question to end; they come back through ``next_done``."""
+        for task, _ in self._flying.values():
+            if task.purpose == Purpose.SEARCH and not lo < task.position < hi:
+                task.cancelled.set()
 
     def close(self) -> None:
         """Wait for the threads: what they started must be gone before we are."""
+        for task, _ in self._flying.values():
+            task.cancelled.set()
         self._pool.shutdown(wait=True, cancel_futures=True)
 
 

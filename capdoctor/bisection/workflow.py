@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
-from capdoctor.bisection.answer import as_probe, result_of, resume_command
+from capdoctor.bisection.answer import result_of, resume_command
 from capdoctor.bisection.campaign import Campaign
 from capdoctor.bisection.descend import descend
 from capdoctor.bisection.history.commit_range import commit_range
 from capdoctor.bisection.history.layout import layout_of
 from capdoctor.bisection.history.mirror import Mirror, open_mirror
 from capdoctor.bisection.history.revisions import resolve
-from capdoctor.bisection.journal.git_replay import replay_lines
+from capdoctor.bisection.journal.disk import writing
 from capdoctor.bisection.journal.journal import Journal
 from capdoctor.bisection.journal.lock import locked
 from capdoctor.bisection.journal.story import (
@@ -23,11 +23,11 @@ from capdoctor.bisection.journal.story import (
     begin_event,
     fold,
     resume_event,
-    undo_event,
 )
 from capdoctor.bisection.journal.work_folder import JOURNAL, find_work_folder, new_work_folder
 from capdoctor.bisection.line import Line, whole_line
 from capdoctor.bisection.probes.choose import probe_for
+from capdoctor.bisection.probes.engine import model_in_repository
 from capdoctor.bisection.probes.probe import Probe
 from capdoctor.bisection.progress import BisectListener, Planned, Silent
 from capdoctor.bisection.provisioning.worktrees import Worktrees
@@ -36,21 +36,8 @@ from capdoctor.bisection.repositories import find_repository
 from capdoctor.bisection.request import BisectRequest
 from capdoctor.bisection.revert import revert_check
 from capdoctor.bisection.search.case import Ending
-from capdoctor.bisection.votes import votes
 from capdoctor.errors import CannotDo, CapdoctorError, Interrupted
-from capdoctor.model import BisectResult, ProbeRun
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """What a bisection has done so far."""
-
-    work_dir: Path
-    begin: Begin
-    runs: int
-    seconds: float
-    last: ProbeRun | None
-    resume_command: str
+from capdoctor.model import BisectResult
 
 
 def bisect(
@@ -72,10 +59,12 @@ def bisect(
     """
     python = request.engine.python if request.engine else None
     source = find_repository(request.repo, python)
-    chosen = probe or probe_for(request, source)
+    request = _anywhere(request, source)
+    chosen = probe or probe_for(request)
     work = work_dir or new_work_folder(f"{Path(request.repo).name}-{request.good}-{request.bad}")
-    work.mkdir(parents=True, exist_ok=True)
-    if (work / JOURNAL).exists():
+    with writing(work):
+        work.mkdir(parents=True, exist_ok=True)
+    if (work / JOURNAL).exists() and Journal(work / JOURNAL).events():
         raise CannotDo(f"{work} holds a bisection already", resume_command(work))
     with locked(work):
         mirror = open_mirror(source, work / "repository.git")
@@ -105,8 +94,19 @@ def resume(
         mirror = open_mirror(Path(begin.source), work / "repository.git")
         journal.append(resume_event())
         story = fold(journal.events())
-        chosen = probe or probe_for(begin.request, mirror.source)
+        chosen = probe or probe_for(begin.request)
         return _go_on(story, journal, mirror, chosen, listener or Silent())
+
+
+def _anywhere(request: BisectRequest, source: Path) -> BisectRequest:
+    """Return the request without paths that depend on the folder it was made in."""
+    if request.engine is None:
+        return request
+    spec = model_in_repository(request.engine, source)
+    python = spec.python
+    if python is not None and len(python.parts) > 1:
+        python = Path.cwd() / python.expanduser()
+    return replace(request, engine=replace(spec, python=python))
 
 
 def _begin(request: BisectRequest, mirror: Mirror, probe: Probe) -> Begin:
@@ -164,51 +164,3 @@ def _told_how_to_resume(work: Path) -> Iterator[None]:
         hint = f"{error.hint}; then: {command}" if error.hint else command
         kind = Interrupted if isinstance(error, Interrupted) else CannotDo
         raise kind(error.sentence, hint) from error
-
-
-def undo(work_dir: Path | None = None, sha: str | None = None) -> tuple[str, ...]:
-    """Take back the last run, or every run of a commit; returns the commits taken back.
-
-    Raises:
-        CannotDo: there is nothing to take back.
-    """
-    work = find_work_folder(work_dir)
-    with locked(work):
-        journal = Journal(work / JOURNAL)
-        before = fold(journal.events())
-        full = _full_sha(before, sha) if sha else None
-        if not before.runs:
-            raise CannotDo("there is no verdict to take back")
-        journal.append(undo_event(full))
-        after = fold(journal.events())
-    if full:
-        return (full,) * (len(before.runs) - len(after.runs))
-    return (before.runs[-1].sha,)
-
-
-def _full_sha(story: Story, start: str) -> str:
-    found = {run.sha for run in story.runs if run.sha.startswith(start)}
-    if len(found) != 1:
-        raise CannotDo(f"{start} names {len(found) or 'none'} of the commits that were run")
-    return found.pop()
-
-
-def status(work_dir: Path | None = None) -> Status:
-    """Say what a bisection has done; does not need the lock."""
-    work = find_work_folder(work_dir)
-    story = fold(Journal(work / JOURNAL).events())
-    cast = votes(story)
-    return Status(
-        work,
-        story.begin,
-        len(story.runs),
-        story.elapsed,
-        as_probe(cast[-1]) if cast else None,
-        resume_command(work),
-    )
-
-
-def replay_log(work_dir: Path | None = None) -> str:
-    """Return the verdicts as a file for ``git bisect replay``."""
-    work = find_work_folder(work_dir)
-    return replay_lines(fold(Journal(work / JOURNAL).events()))

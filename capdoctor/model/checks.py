@@ -54,7 +54,10 @@ class CheckResult:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A place that the static pass holds for illegal; nothing about it is proven."""
+    """A place that the static pass holds for illegal; nothing about it is proven.
+
+    ``confirmed_by`` is the rule that running it under the rules would report.
+    """
 
     rule: str
     file: str
@@ -65,6 +68,7 @@ class Candidate:
     message: str
     why: str
     legal_way: str = ""
+    confirmed_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,7 @@ class EngineSpec:
     """Everything that decides how one engine is started; times in seconds.
 
     ``graph_mode`` is a CUDA graph mode that wins over what the arguments say, or ``EAGER``.
+    ``environment`` holds variables for this run alone, over those of the caller.
     """
 
     kind: Literal["vllm", "embedded"]
@@ -48,6 +49,7 @@ class EngineSpec:
     out: Path | None = None
     scenario: str | None = None
     graph_mode: str | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

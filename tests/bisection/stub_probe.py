@@ -8,7 +8,7 @@ from pathlib import Path
 
 from capdoctor.bisection.history.mirror import Mirror
 from capdoctor.bisection.observation import Observation, Saw
-from capdoctor.bisection.probes.probe import Place
+from capdoctor.bisection.probes.probe import Cancelled, Place
 from capdoctor.model import Frame
 
 Fate = Callable[[str, int], Observation]
@@ -37,11 +37,16 @@ def infra(reason: str = "GPU 0 is lost", **more: bool) -> Observation:
 
 @dataclass
 class StubProbe:
-    """``fate`` says what the n-th run of a commit sees; ``ran`` records every call."""
+    """``fate`` says what the n-th run of a commit sees; ``ran`` records every call.
+
+    A ``slow`` commit's run only ends when it is cancelled, or after ten seconds.
+    """
 
     fate: Fate
     ran: list[str] = field(default_factory=list)
     places: list[Place] = field(default_factory=list)
+    slow: frozenset[str] = frozenset()
+    cancelled: list[str] = field(default_factory=list)
     name: str = "stub"
 
     def check(self, mirror: Mirror, sha: str) -> None:
@@ -51,6 +56,9 @@ class StubProbe:
         """Return the commit's fate."""
         self.ran.append(place.sha)
         self.places.append(place)
+        if place.sha in self.slow and place.cancelled.wait(10):
+            self.cancelled.append(place.sha)
+            raise Cancelled
         return self.fate(place.sha, self.ran.count(place.sha))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from capdoctor.bisection import BisectRequest, bisect, judge_checkout, markdown
-from capdoctor.engines import run
+from capdoctor.engines.start import run
 from capdoctor.model import BisectAnswer, EngineSpec, ProbeVerdict
 from tests.bisection.simulated import seeded
 from tests.conftest import has_torch

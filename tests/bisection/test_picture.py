@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdoctor.bisection.picture import LEGEND, picture
@@ -28,6 +28,7 @@ def test_a_long_range_keeps_what_is_rare() -> None:
     assert drawn[-1] == "#"
 
 
+@settings(deadline=None)
 @given(st.integers(1, 300), st.lists(st.tuples(st.integers(0, 300), st.sampled_from(Mark))))
 def test_any_state_can_be_drawn(size: int, runs: list[tuple[int, Mark]]) -> None:
     drawn = picture(size, [Seen(at, mark, "x") for at, mark in runs if at <= size])

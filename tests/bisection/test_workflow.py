@@ -8,19 +8,17 @@ import pytest
 
 from capdoctor.bisection import BisectRequest, bisect, replay_log, resume, status, undo
 from capdoctor.bisection.observation import Observation
-from capdoctor.errors import CannotDo, Interrupted
+from capdoctor.errors import CannotDo
 from capdoctor.model import BisectAnswer, ProbeVerdict
 from tests.bisection.stub_probe import (
-    Fate,
     StubProbe,
     clean,
     crash,
     from_culprit,
-    infra,
     unbuildable,
     work,
 )
-from tests.helpers.git_repo import Commit, build_repository, git, linear
+from tests.helpers.git_repo import build_repository, git, linear
 
 Repo = tuple[Path, tuple[str, ...]]
 
@@ -87,8 +85,6 @@ def test_a_bad_end_that_does_not_crash_has_no_culprit(line: Repo, tmp_path: Path
 
 
 def test_a_bad_end_that_crashes_otherwise_has_no_culprit(line: Repo, tmp_path: Path) -> None:
-    log = tmp_path / "reference.log"
-    log.write_text("Traceback (most recent call last):\nRuntimeError: CUDA error: out of memory\n")
     reference = Path(__file__).parent.parent / "data/bisection/reference.log"
     fate = from_culprit(line[1], 10, {63: crash("s1:another")})
     request = _request(line, reference=reference)
@@ -145,80 +141,6 @@ def test_a_budget_ends_it_with_what_is_known(line: Repo, tmp_path: Path) -> None
     assert result.resume_command is not None
 
 
-def test_infra_is_tried_again_then_pauses_and_nothing_is_lost(line: Repo, tmp_path: Path) -> None:
-    shas = line[1]
-    healthy = from_culprit(shas, 37)
-    broken = {"yes": True}
-
-    def fate(sha: str, run: int) -> Observation:
-        return infra() if sha == shas[31] and broken["yes"] else healthy(sha, run)
-
-    probe = StubProbe(fate)
-    with pytest.raises(CannotDo, match="paused: GPU 0 is lost") as caught:
-        bisect(_request(line), probe, work_dir=work(tmp_path))
-    assert f"capdoctor bisect resume {work(tmp_path)}" in caught.value.hint
-    assert probe.ran.count(shas[31]) == 3
-    broken["yes"] = False
-    result = resume(work(tmp_path), probe)
-    assert (result.answer, result.candidates) == (BisectAnswer.CULPRIT, (shas[37],))
-    assert probe.ran.count(shas[63]) == 1
-
-
-def test_a_probe_that_asks_to_stop_stops_at_once(line: Repo, tmp_path: Path) -> None:
-    probe = StubProbe(lambda *_: infra("exit 130", stop=True))
-    with pytest.raises(CannotDo, match="exit 130"):
-        bisect(_request(line), probe, work_dir=tmp_path)
-    assert len(probe.ran) == 1
-
-
-def test_a_device_left_broken_by_a_fault_casts_no_votes(line: Repo, tmp_path: Path) -> None:
-    """After a fault everything crashes alike until the device is reset."""
-    shas = line[1]
-    number = {sha: at for at, sha in enumerate(shas)}
-    wedged = {"at": -1, "calls": 0}
-
-    def fate(sha: str, _run: int) -> Observation:
-        wedged["calls"] += 1
-        if wedged["at"] >= 0:
-            return crash()
-        if number[sha] >= 37 and sha != shas[63]:
-            wedged["at"] = wedged["calls"]
-            return crash(sticky=True)
-        return crash() if number[sha] >= 37 else clean()
-
-    probe = StubProbe(fate)
-    with pytest.raises(CannotDo, match="known-good end fails too"):
-        bisect(_request(line), probe, work_dir=work(tmp_path))
-    wedged["at"] = -1
-    while True:
-        try:
-            result = resume(work(tmp_path), probe)
-        except CannotDo:
-            wedged["at"] = -1  # somebody resets the GPU
-        else:
-            break
-    assert result.candidates == (shas[37],)
-
-
-def test_ctrl_c_says_how_to_resume(line: Repo, tmp_path: Path) -> None:
-    shas = line[1]
-    healthy = from_culprit(shas, 37)
-    pressed = {"times": 0}
-
-    def fate(sha: str, run: int) -> Observation:
-        if sha == shas[47] and not pressed["times"]:
-            pressed["times"] += 1
-            raise KeyboardInterrupt
-        return healthy(sha, run)
-
-    with pytest.raises(Interrupted) as caught:
-        bisect(_request(line), StubProbe(fate), work_dir=work(tmp_path))
-    assert "capdoctor bisect resume" in caught.value.hint
-    result = resume(work(tmp_path), StubProbe(fate))
-    assert result.candidates == (shas[37],)
-    assert result.runs == 12
-
-
 def test_undo_takes_a_wrong_verdict_back(line: Repo, tmp_path: Path) -> None:
     shas = line[1]
     right = from_culprit(shas, 37)
@@ -242,6 +164,15 @@ def test_several_workers_find_the_same(line: Repo, tmp_path: Path) -> None:
     assert len({place.out for place in probe.places}) == len(probe.places)
 
 
+def test_a_verdict_cancels_runs_that_it_makes_useless(line: Repo, tmp_path: Path) -> None:
+    """With three workers a crash at the first divider makes the later two useless."""
+    shas = line[1]
+    probe = StubProbe(from_culprit(shas, 5), slow=frozenset(shas[20:60]))
+    result = bisect(_request(line, workers=3), probe, work_dir=tmp_path)
+    assert (result.answer, result.candidates) == (BisectAnswer.CULPRIT, (shas[5],))
+    assert probe.cancelled
+
+
 def test_an_error_of_one_worker_ends_all_and_is_told(line: Repo, tmp_path: Path) -> None:
     def fate(sha: str, _run: int) -> Observation:
         if sha == line[1][63]:
@@ -258,9 +189,9 @@ def test_an_error_of_one_worker_ends_all_and_is_told(line: Repo, tmp_path: Path)
 def test_status_and_log(line: Repo, tmp_path: Path) -> None:
     repo, shas = line
     fate = from_culprit(shas, 37, {31: unbuildable()})
-    bisect(_request(line), StubProbe(fate), work_dir=work(tmp_path))
+    result = bisect(_request(line), StubProbe(fate), work_dir=work(tmp_path))
     told = status(work(tmp_path))
-    assert (told.work_dir, told.begin.newer, told.runs) == (work(tmp_path), shas[63], 14)
+    assert (told.work_dir, told.begin.newer, told.runs) == (work(tmp_path), shas[63], result.runs)
     assert told.last is not None
     assert told.last.sha in (shas[36], shas[37])
     replay = tmp_path / "replay"
@@ -293,106 +224,6 @@ def test_the_users_repository_is_as_it_was(tmp_path: Path) -> None:
     result = bisect(request, StubProbe(from_culprit(shas, 9)), work_dir=work(tmp_path))
     assert result.candidates == (shas[9],)
     assert {path: path.read_bytes() for path in repo.rglob("*") if path.is_file()} == before
-
-
-def _merged() -> list[Commit]:
-    """Main 0..3, a side of three commits from 1, merged at 7, two more commits."""
-    change = [Commit({f"f{number}": "x"}, f"c{number}") for number in range(4)]
-    side = [
-        Commit({"s4": "x"}, "s4", (1,)),
-        Commit({"s5": "x"}, "s5", (4,)),
-        Commit({"s6": "x"}, "s6", (5,)),
-    ]
-    merge = Commit({"s4": "x", "s5": "x", "s6": "x"}, "Merge pull request #9 from a/b", (3, 6))
-    return [*change, *side, merge, Commit({"f8": "x"}, "c8"), Commit({"f9": "x"}, "c9")]
-
-
-def test_a_merge_is_the_answer_on_the_first_parent_line(tmp_path: Path) -> None:
-    shas = build_repository(tmp_path / "repo", _merged())
-    crashing = {shas[at] for at in (5, 6, 7, 8, 9)}
-    fate: Fate = lambda sha, _: crash() if sha in crashing else clean()  # noqa: E731
-    request = BisectRequest(str(tmp_path / "repo"), shas[0], "main")
-    result = bisect(request, StubProbe(fate), work_dir=tmp_path / "a")
-    assert result.culprit is not None
-    assert (result.culprit.sha, result.culprit.pr) == (shas[7], "#9")
-
-
-@pytest.mark.parametrize("culprit", [5, 7])
-def test_without_first_parent_the_search_goes_on_inside_the_merge(
-    tmp_path: Path, culprit: int
-) -> None:
-    shas = build_repository(tmp_path / "repo", _merged())
-    crashing = {shas[at] for at in (7, 8, 9)} | ({shas[5], shas[6]} if culprit == 5 else set())
-    fate: Fate = lambda sha, _: crash() if sha in crashing else clean()  # noqa: E731
-    request = BisectRequest(str(tmp_path / "repo"), shas[0], "main", first_parent=False)
-    result = bisect(request, StubProbe(fate), work_dir=tmp_path / "a")
-    assert (result.answer, result.candidates) == (BisectAnswer.CULPRIT, (shas[culprit],))
-
-
-VLLM = {"vllm/__init__.py": "", "requirements/cuda.txt": "torch==2.10.0\n"}
-
-
-def _vllm_history() -> list[Commit]:
-    """Half of the commits change nothing that ships; 20 moves torch, 33 changes Python."""
-    commits = [Commit(VLLM, "begin")]
-    for number in range(1, 48):
-        files = {"docs/x.md": f"{number}"} if number % 2 else {"vllm/a.py": f"{number}"}
-        if number == 20:
-            files = {"requirements/cuda.txt": "torch==2.11.0\n"}
-        commits.append(Commit(files, f"c{number} (#{number})"))
-    return commits
-
-
-def test_inert_commits_are_no_candidates_and_inherit_verdicts(tmp_path: Path) -> None:
-    shas = build_repository(tmp_path / "repo", _vllm_history())
-    probe = StubProbe(from_culprit(shas, 34))
-    request = BisectRequest(str(tmp_path / "repo"), shas[0], "main", confirm=1)
-    result = bisect(request, probe, work_dir=tmp_path / "w")
-    assert result.candidates == (shas[34],)
-    odd = {sha for at, sha in enumerate(shas) if at % 2}
-    assert not set(probe.ran) & odd - {shas[47]}
-    assert result.runs <= 2 + 5
-
-
-def test_a_culprit_that_only_moves_a_pin_is_a_dependency(tmp_path: Path) -> None:
-    shas = build_repository(tmp_path / "repo", _vllm_history())
-    request = BisectRequest(str(tmp_path / "repo"), shas[0], "main")
-    result = bisect(request, StubProbe(from_culprit(shas, 20)), work_dir=tmp_path / "w")
-    assert result.answer is BisectAnswer.DEPENDENCY
-    assert "torch 2.10.0 -> 2.11.0" in " ".join(result.reasons)
-    assert result.next
-    assert "--good 2.10.0 --bad 2.11.0" in result.next[0]
-
-
-def test_paths_decide_what_can_matter(tmp_path: Path) -> None:
-    shas = build_repository(tmp_path / "repo", _vllm_history())
-    probe = StubProbe(from_culprit(shas, 20))
-    request = BisectRequest(
-        str(tmp_path / "repo"), shas[0], "main", paths=("requirements",), confirm=1
-    )
-    result = bisect(request, probe, work_dir=tmp_path / "w")
-    assert result.candidates == (shas[20],)
-    assert result.runs == 2
-
-
-@pytest.mark.parametrize(("cures", "word"), [(True, "does not crash"), (False, "crashes still")])
-def test_the_revert_check_tries_the_bad_end_without_the_culprit(
-    tmp_path: Path, cures: bool, word: str
-) -> None:
-    commits = [Commit({f"f{number}": "x"}, f"c{number}") for number in range(8)]
-    shas = build_repository(tmp_path / "repo", commits)
-    known = from_culprit(shas, 5)
-
-    def fate(sha: str, run: int) -> Observation:
-        if sha in shas:
-            return known(sha, run)
-        return clean() if cures else crash()
-
-    request = BisectRequest(str(tmp_path / "repo"), shas[0], "main", revert_check=True)
-    result = bisect(request, StubProbe(fate), work_dir=tmp_path / "w")
-    assert result.answer is BisectAnswer.CULPRIT
-    assert word in " ".join(result.reasons)
-    assert result.runs == 9
 
 
 def test_a_revert_that_conflicts_is_said(line: Repo, tmp_path: Path) -> None:

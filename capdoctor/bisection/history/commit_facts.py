@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from capdoctor.bisection.history.gitcall import git
-from capdoctor.bisection.history.mirror import Mirror
+from capdoctor.bisection.history.mirror import Mirror, opened
 
 _SQUASHED = re.compile(r"\(#(\d+)\)\s*$")
 _MERGED = re.compile(r"^Merge pull request #(\d+) from ")
@@ -26,10 +26,18 @@ class CommitFacts:
 
 def commit_facts(mirror: Mirror, sha: str) -> CommitFacts:
     """Return the facts of one commit."""
-    form = "%P%x00%aI%x00%s%x00%b"
-    text = git(mirror.folder, "show", "-s", "--no-notes", f"--format={form}", sha)
-    parents, date, title, body = text.split("\0", 3)
-    return CommitFacts(sha, title, pull_request(title, body), date, tuple(parents.split()))
+    with opened(mirror) as repository:
+        commit = repository.commit(sha)
+        message = _text(commit.message)
+        parents = tuple(parent.hexsha for parent in commit.parents)
+        date = commit.authored_datetime.isoformat()
+    title, _, body = message.strip().partition("\n")
+    return CommitFacts(sha, title.strip(), pull_request(title, body), date, parents)
+
+
+def _text(message: str | bytes) -> str:
+    """GitPython gives bytes where a message is in no encoding it knows."""
+    return message if isinstance(message, str) else message.decode(errors="replace")
 
 
 def pull_request(title: str, body: str = "") -> str | None:

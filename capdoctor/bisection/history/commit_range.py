@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capdoctor.bisection.history.commit_facts import commit_facts
 from capdoctor.bisection.history.gitcall import git, git_or_none
-from capdoctor.bisection.history.mirror import Mirror
+from capdoctor.bisection.history.mirror import Mirror, opened
 from capdoctor.errors import CannotDo
 
 SHORT = 12
@@ -65,7 +66,8 @@ def _cut_off(mirror: Mirror, older: str, newer: str, first: str) -> CannotDo:
 
 
 def _other_base(mirror: Mirror, older: str, newer: str, start: str) -> str:
-    inside = git_or_none(mirror.folder, "merge-base", "--is-ancestor", older, newer) is not None
+    with opened(mirror) as repository:
+        inside = repository.is_ancestor(repository.commit(older), repository.commit(newer))
     why = "was merged from a side branch" if inside else "is on another branch"
     return (
         f"{older[:SHORT]} {why}: the range starts at {start[:SHORT]}, the newest commit of the "
@@ -75,7 +77,7 @@ def _other_base(mirror: Mirror, older: str, newer: str, start: str) -> str:
 
 def merged_side(mirror: Mirror, merge: str) -> CommitRange | None:
     """Return the commits that a merge brought in, from their fork point on; None if no merge."""
-    parents = git(mirror.folder, "show", "-s", "--format=%P", merge).split()
+    parents = commit_facts(mirror, merge).parents
     if len(parents) < 2:  # noqa: PLR2004 - a merge has two parents
         return None
     side = git(

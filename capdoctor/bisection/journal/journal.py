@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from capdoctor.bisection.journal.disk import writing
 from capdoctor.errors import CannotDo
 from capdoctor.model import Json
 
@@ -27,7 +28,7 @@ class Journal:
         """
         line = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
         new = not self.path.exists()
-        try:
+        with writing(self.path):
             with self.path.open("ab") as file:
                 _drop_torn_line(self.path)
                 file.write(line)
@@ -35,11 +36,6 @@ class Journal:
                 os.fsync(file.fileno())
             if new:
                 _sync_folder(self.path.parent)
-        except OSError as error:
-            raise CannotDo(
-                f"the journal {self.path} cannot be written: {error.strerror}",
-                "free some disk space, then resume",
-            ) from error
 
     def events(self) -> list[Event]:
         """Return the whole events; a torn last line is left out.
@@ -55,7 +51,7 @@ class Journal:
         except OSError as error:
             raise CannotDo(
                 f"{self.path.parent} holds no bisection ({error.strerror})",
-                "`capdoctor bisect status` lists the bisections that there are",
+                "give the work folder that a bisection has printed",
             ) from error
         lines = data.split(b"\n")
         for number, line in enumerate(lines[:-1], start=1):

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from capdoctor.bisection.journal.disk import writing
 from capdoctor.errors import CannotDo
 
 
@@ -19,7 +20,9 @@ def locked(folder: Path) -> Iterator[None]:
         CannotDo: another process holds it.
     """
     path = folder / "lock"
-    with path.open("a+") as file:
+    with writing(path):
+        opened = path.open("a+")
+    with opened as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:

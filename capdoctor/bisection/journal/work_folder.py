@@ -60,4 +60,6 @@ def find_work_folder(given: Path | None) -> Path:
     for folder in (given, bisections_folder() / given):
         if (folder / JOURNAL).exists():
             return folder
-    raise CannotDo(f"{given} holds no bisection", "capdoctor bisect status")
+    raise CannotDo(
+        f"{given} holds no bisection", "capdoctor bisect status names the latest work folder"
+    )

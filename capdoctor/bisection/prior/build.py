@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from capdoctor.bisection.history.layout import Layout
 from capdoctor.bisection.history.mirror import Mirror
 from capdoctor.bisection.history.pins import is_pin_file, moved_pins
+from capdoctor.bisection.journal.story import Story
 from capdoctor.bisection.line import Line
 from capdoctor.bisection.prior.blamed import blamed
 from capdoctor.bisection.prior.mix import Clues, weigh
 from capdoctor.bisection.prior.places import FramePlace, files_at, locate, native_sources
 from capdoctor.bisection.prior.touches import Touched, touched
 from capdoctor.model import Frame
-
-if TYPE_CHECKING:
-    from capdoctor.bisection.campaign import Campaign
 
 # A dependency whose move is a suspect of its own.
 SUSPECTS = frozenset({"torch", "triton", "aiter", "amd-aiter", "flashinfer-python", "nvidia-nccl"})
@@ -37,27 +34,27 @@ class Crash:
     lines_hold: bool = True
 
 
-def prior_for(campaign: Campaign, line: Line, between: tuple[int, int]) -> tuple[float, ...] | None:
+def prior_for(
+    mirror: Mirror, layout: Layout | None, story: Story, line: Line, between: tuple[int, int]
+) -> tuple[float, ...] | None:
     """Return a weight for every candidate of the line, None when nothing is known.
 
     Only candidates between the two indices are told apart; the others are settled already.
     """
-    crash = _crash_of(campaign)
+    crash = _crash_of(story)
     if crash is None or not crash.frames:
         return None
     ends = line.commits[between[0]], line.commits[between[1]]
     candidates = [line.changed_at(position) for position in range(1, line.size + 1)]
-    return weights_of(campaign.mirror, campaign.layout, ends, candidates, crash)
+    return weights_of(mirror, layout, ends, candidates, crash)
 
 
-def _crash_of(campaign: Campaign) -> Crash | None:
-    begin = campaign.story.begin
-    bad = begin.older if begin.request.find_fix else begin.newer
-    for run in campaign.story.runs:
+def _crash_of(story: Story) -> Crash | None:
+    for run in story.runs:
         seen = run.observation
-        if run.sha == bad and seen.signature:
+        if run.sha == story.bad_end and seen.signature:
             frames = seen.frames or ((seen.root,) if seen.root else ())
-            return Crash(frames, seen.crash_class, lines_hold=not begin.request.find_fix)
+            return Crash(frames, seen.crash_class, lines_hold=not story.begin.request.find_fix)
     return None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from capdoctor.bisection.history.gitcall import git
 from capdoctor.bisection.history.mirror import Mirror
+from capdoctor.bisection.history.prefetch import prefetch
 
 _DEFINED = re.compile(r"^[+-]?\s*(?:async\s+def|def|class)\s+(\w+)")
 _LOG = ("log", "--first-parent", "--diff-merges=first-parent", "--format=%x00%H")
@@ -40,6 +41,7 @@ def touched(mirror: Mirror, older: str, newer: str, watch: Iterable[str]) -> Tou
     files, names = follow(listed, watch)
     if not names:
         return Touched(files)
+    prefetch(mirror, older, newer, names)
     patches = git(
         mirror.folder, *_LOG, "-p", "-U0", "--no-renames", newer, f"^{older}", "--", *names
     )

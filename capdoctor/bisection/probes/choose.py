@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from capdoctor.bisection.probes.command import CommandProbe
-from capdoctor.bisection.probes.engine import EngineProbe, model_in_repository
+from capdoctor.bisection.probes.engine import EngineProbe
 from capdoctor.bisection.probes.fix import fix_probe
 from capdoctor.bisection.probes.probe import Probe
 from capdoctor.bisection.probes.scenario import scenario_probe
@@ -13,8 +11,8 @@ from capdoctor.bisection.request import BisectRequest
 from capdoctor.errors import UsageError
 
 
-def probe_for(request: BisectRequest, source: Path) -> Probe:
-    """Return the probe of a request; ``source`` is the repository's folder.
+def probe_for(request: BisectRequest) -> Probe:
+    """Return the probe of a request.
 
     Raises:
         UsageError: unknown fix or scenario, or an engine probe without a model.
@@ -24,7 +22,7 @@ def probe_for(request: BisectRequest, source: Path) -> Probe:
     if request.probe == "engine":
         if spec is None:
             raise UsageError("the engine probe needs a model", "add --model MODEL")
-        return EngineProbe(model_in_repository(spec, source), request.installed_commit)
+        return EngineProbe(spec, request.installed_commit)
     if kind == "fix" and name and " " not in request.probe:
         return fix_probe(name)
     if kind == "scenario" and name and " " not in request.probe:

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from capdoctor.bisection.history.gitcall import GitFailed
 from capdoctor.bisection.history.mirror import Mirror
 from capdoctor.bisection.observation import Observation, Saw
 from capdoctor.bisection.probes.diagnosed import diagnosed
 from capdoctor.bisection.probes.plain_failure import plain_signature
 from capdoctor.bisection.probes.probe import Place
 from capdoctor.bisection.probes.process import run_logged
+from capdoctor.bisection.provisioning.isolation import caches_of, isolated
+from capdoctor.bisection.provisioning.submodules import SubmoduleMissing
 from capdoctor.bisection.provisioning.worktrees import Worktrees
-from capdoctor.errors import CannotDo
 
 CANNOT_JUDGE = 125
 STOP = 128
@@ -45,13 +46,17 @@ class CommandProbe:
         trees = Worktrees(place.mirror, place.worktrees)
         try:
             folder = trees.checkout(place.worker, place.sha, submodules=True)
-        except GitFailed:
-            raise
-        except CannotDo as error:
+        except SubmoduleMissing as error:
             return Observation(Saw.UNBUILDABLE, reason=error.sentence, provisioning="worktree")
         ready = time.monotonic()
         log = place.out / "command.log"
-        code = run_logged(self.command, log, place, folder=folder, timeout=self.timeout)
+        env = isolated(place, place.worktrees.parent)
+        try:
+            code = run_logged(
+                self.command, log, place, folder=folder, timeout=self.timeout, env=env
+            )
+        finally:
+            shutil.rmtree(caches_of(place), ignore_errors=True)
         return observe_exit(code, log, (ready - begin, time.monotonic() - ready))
 
 

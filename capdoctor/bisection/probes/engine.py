@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from capdoctor.bisection.history.gitcall import GitFailed, git_or_none
+from capdoctor.bisection.history.gitcall import git_or_none
 from capdoctor.bisection.history.mirror import Mirror
 from capdoctor.bisection.observation import Observation, Saw
 from capdoctor.bisection.probes.diagnosed import with_diagnosis
-from capdoctor.bisection.probes.probe import Place
+from capdoctor.bisection.probes.probe import Cancelled, Place, visible_devices
 from capdoctor.bisection.provisioning.overlay import overlay_verdict
 from capdoctor.bisection.provisioning.worktrees import Worktrees
+from capdoctor.engines.listener import Quiet, RunListener
+from capdoctor.engines.start import run
 from capdoctor.errors import CannotDo
-from capdoctor.model import EngineSpec, Outcome, RunOutcome
+from capdoctor.model import EngineSpec, Outcome, RunOutcome, Stage
 
-RunEngine = Callable[[EngineSpec], RunOutcome]
+RunEngine = Callable[[EngineSpec, RunListener], RunOutcome]
+# Past these nothing of a start-up is left that could be stopped early.
+_NO_EARLY_STOP = frozenset({Stage.CAPTURE, Stage.SERVING, Stage.SHUTDOWN})
 _SAW = {
     Outcome.STARTED: Saw.CLEAN,
     Outcome.STOPPED_AFTER_STAGE: Saw.CLEAN,
@@ -28,10 +33,21 @@ _SAW = {
 }
 
 
-def _run(spec: EngineSpec) -> RunOutcome:
-    from capdoctor import engines
+class _Stoppable(Quiet):
+    """Ends the run when its verdict is of no use any more: an exception here stops the engine."""
 
-    return engines.run(spec)
+    def __init__(self, cancelled: threading.Event) -> None:
+        self._cancelled = cancelled
+
+    def time_passed(self, seconds: float) -> None:
+        """Look whether somebody still waits for the run."""
+        del seconds
+        if self._cancelled.is_set():
+            raise Cancelled
+
+
+def _run(spec: EngineSpec, listener: RunListener) -> RunOutcome:
+    return run(spec, listener=listener)
 
 
 @dataclass(frozen=True)
@@ -64,13 +80,19 @@ class EngineProbe:
         if refused is not None:
             return Observation(Saw.UNBUILDABLE, provisioning="none", reason=refused)
         folder = Worktrees(place.mirror, place.worktrees).checkout(place.worker, place.sha)
-        spec = replace(self.spec, source=folder, out=place.out)
+        spec = replace(
+            self.spec,
+            source=folder,
+            out=place.out,
+            stop_after=self.spec.stop_after or early_stop(place.stage),
+            environment={**self.spec.environment, **visible_devices(place)},
+        )
         ready = time.monotonic()
         try:
-            outcome = self.run_engine(spec)
-        except GitFailed:
-            raise
+            outcome = self.run_engine(spec, _Stoppable(place.cancelled))
         except CannotDo as error:
+            if isinstance(error.__cause__, OSError):
+                raise  # a full disk or a missing Python: no commit is to blame for it
             reason = f"{error.sentence} ({error.hint})" if error.hint else error.sentence
             return Observation(Saw.UNBUILDABLE, provisioning=self._how, reason=reason, starts=1)
         seen = observe(outcome, self._how, ready - begin)
@@ -84,6 +106,15 @@ class EngineProbe:
         if self.spec.kind == "embedded":
             return None
         return overlay_verdict(place.mirror, place.sha, self.spec, self.installed_commit)
+
+
+def early_stop(stage: str | None) -> Stage | None:
+    """Return the stage after which a run may end: the one that the crash in question happens in.
+
+    None for the last stages, and while nothing is known about the crash.
+    """
+    known = Stage(stage) if stage in set(Stage) else None
+    return None if known in _NO_EARLY_STOP else known
 
 
 def observe(outcome: RunOutcome, provisioning: str, setup: float) -> Observation:
@@ -123,12 +154,15 @@ def proven(seen: Observation, outcome: RunOutcome, sha: str, kind: str) -> Obser
 
 
 def model_in_repository(spec: EngineSpec, source: Path) -> EngineSpec:
-    """Return the spec with a model file's path as the repository knows it."""
-    if spec.kind != "embedded":
+    """Return the spec with its model named so that it can be found from any folder.
+
+    A model file is named as the repository knows it, a model folder by its absolute path.
+    """
+    if not spec.model:
         return spec
-    path = Path(spec.model)
-    full = path if path.is_absolute() else Path.cwd() / path
-    inside = full.resolve()
-    if inside.is_relative_to(source):
-        return replace(spec, model=inside.relative_to(source).as_posix())
-    return replace(spec, model=path.as_posix())
+    full = Path.cwd() / Path(spec.model).expanduser()
+    if spec.kind == "embedded":
+        inside = full.resolve()
+        within = inside.relative_to(source) if inside.is_relative_to(source) else None
+        return replace(spec, model=(within or Path(spec.model)).as_posix())
+    return replace(spec, model=str(full.resolve())) if full.is_dir() else spec

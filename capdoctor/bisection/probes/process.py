@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from capdoctor.bisection.history.gitcall import git_environment
-from capdoctor.bisection.probes.probe import Place
-from capdoctor.errors import CannotDo
+from capdoctor.bisection.journal.disk import writing
+from capdoctor.bisection.probes.probe import Cancelled, Place, visible_devices
 
 SIGNALLED = 128  # a shell's exit code for signal N is 128 + N
+GLANCE = 0.5  # seconds between two looks at whether the run was cancelled
 GRACE = 10.0  # seconds between asking a process group to end and ending it
 
 
@@ -24,44 +26,53 @@ def run_logged(
     *,
     folder: Path | None = None,
     timeout: float | None = None,
+    env: Mapping[str, str] | None = None,
 ) -> int | None:
     """Return the exit code as a shell gives it, None where it timed out.
 
-    A string is the user's own command line and goes through the shell.
+    ``env`` is added to the environment. A string is the user's own command line and goes through
+    the shell.
 
     Raises:
         CannotDo: the log cannot be written.
+        Cancelled: its verdict is of no use any more.
     """
-    try:
+    with writing(log):
         log.parent.mkdir(parents=True, exist_ok=True)
         file = log.open("wb")
-    except OSError as error:
-        raise CannotDo(f"{log} cannot be written: {error.strerror}", "free disk space") from error
     with file:
         process = subprocess.Popen(
             command,
             shell=isinstance(command, str),
             cwd=folder,
-            env=_environment(place),
+            env={**_environment(place), **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
-            code = process.wait(timeout)
-        except subprocess.TimeoutExpired:
-            return None
+            code = _wait(process, place, timeout)
         finally:
             _end_group(process)
-    return SIGNALLED - code if code < 0 else code
+    return SIGNALLED - code if code is not None and code < 0 else code
+
+
+def _wait(process: subprocess.Popen[bytes], place: Place, timeout: float | None) -> int | None:
+    deadline = time.monotonic() + (timeout or math.inf)
+    while True:
+        try:
+            return process.wait(min(GLANCE, max(0.0, deadline - time.monotonic())))
+        except subprocess.TimeoutExpired:
+            if place.cancelled.is_set():
+                raise Cancelled from None
+            if time.monotonic() >= deadline:
+                return None
 
 
 def _environment(place: Place) -> dict[str, str]:
-    environment = git_environment() | {"CAPDOCTOR_SHA": place.sha, "PYTHONUNBUFFERED": "1"}
-    if place.devices is not None:
-        environment |= dict.fromkeys(("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"), place.devices)
-    return environment
+    given = {"CAPDOCTOR_SHA": place.sha, "PYTHONUNBUFFERED": "1"}
+    return git_environment() | given | visible_devices(place)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

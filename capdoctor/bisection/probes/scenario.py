@@ -21,6 +21,8 @@ from capdoctor.model import RunFacts
 
 PACKAGES = {"sparse-mla": "vllm", "fold-indptr": "aiter"}
 TIMEOUT = 300.0
+# The folder we are called from may hold a vllm or an aiter of its own.
+OWN_MODULES = {"PYTHONSAFEPATH": "1"}
 NOT_SET_UP = 3
 NOT_APPLICABLE = "not applicable"
 
@@ -59,7 +61,7 @@ class ScenarioProbe:
         ready = time.monotonic()
         log = place.out / "engine.log"
         line = scenarios.command(self.scenario, folder, self.device, self.as_torch, place.out)
-        code = run_logged(line, log, place, timeout=TIMEOUT)
+        code = run_logged(line, log, place, timeout=TIMEOUT, env=OWN_MODULES)
         base = Observation(
             Saw.CLEAN,
             provisioning="worktree",

@@ -56,7 +56,7 @@ def built_commit(mirror: Mirror, commit: str | None, version: str | None) -> str
 
 
 def _installed(spec: EngineSpec) -> tuple[str | None, str | None]:
-    from capdoctor.engines import find_python
+    from capdoctor.engines.pythons import find_python
 
     target = find_python(spec.python)
     return (target.vllm.commit, target.vllm.version) if target.vllm else (None, None)

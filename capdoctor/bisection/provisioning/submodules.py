@@ -9,11 +9,15 @@ from capdoctor.bisection.history.mirror import Mirror
 from capdoctor.errors import CannotDo
 
 
+class SubmoduleMissing(CannotDo):
+    """The user's clone lacks the commit of a submodule that it has filled."""
+
+
 def fill_submodules(mirror: Mirror, worktree: Path) -> None:
     """Check out every submodule that the user's clone has filled; the others stay empty.
 
     Raises:
-        CannotDo: the clone lacks the commit of a submodule that it has filled.
+        SubmoduleMissing: the clone lacks the commit of a submodule that it has filled.
     """
     for name, path in _listed(worktree):
         store = mirror.common / "modules" / name
@@ -22,7 +26,7 @@ def fill_submodules(mirror: Mirror, worktree: Path) -> None:
         try:
             _fill(worktree, name, path, store)
         except GitFailed as error:
-            raise CannotDo(
+            raise SubmoduleMissing(
                 f"submodule {path} cannot be checked out: {error.sentence}",
                 f"run `git submodule update --init {path}` and `git fetch` in it",
             ) from error

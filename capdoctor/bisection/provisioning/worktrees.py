@@ -7,6 +7,7 @@ from pathlib import Path
 
 from capdoctor.bisection.history.gitcall import git, git_or_none
 from capdoctor.bisection.history.mirror import Mirror
+from capdoctor.bisection.journal.disk import writing
 from capdoctor.bisection.provisioning.submodules import fill_submodules
 
 
@@ -37,7 +38,8 @@ class Worktrees:
 
     def _add(self, path: Path, sha: str) -> None:
         shutil.rmtree(path, ignore_errors=True)
-        path.parent.mkdir(parents=True, exist_ok=True)
+        with writing(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
         git(self.mirror.folder, "worktree", "prune")
         git(self.mirror.folder, "worktree", "add", "--quiet", "--force", "--detach", str(path), sha)
 

@@ -14,13 +14,13 @@ from itertools import pairwise
 
 from capdoctor.bisection.search.window import Window, surprise
 
-# How fast the chance of a testable commit grows with the distance from an untestable one: at 12
+# How fast the chance of a testable commit grows with the distance from an untestable one: at 16
 # commits it is one half. Simulated against 8 to 128 commits of island in 512.
-HALF_DISTANCE = 12
+HALF_DISTANCE = 16
 # An island is left alone once no unprobed gap in it is longer than this part of its length: about
 # four probes for one long island. Where commits with the same label were seen in several places,
 # with testable ones between, presuming is less safe and the gaps are made smaller.
-ONE_ISLAND_GAP = 1 / 5
+ONE_ISLAND_GAP = 1 / 4
 SCATTERED_GAP = 1 / 16
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from capdoctor.bisection.prior.mix import Clues, weigh
@@ -56,6 +56,7 @@ def test_a_moved_pin_is_a_suspect_even_without_a_traceback() -> None:
     assert weights[6] > 0.5
 
 
+@settings(deadline=None)
 @given(
     st.integers(1, 40).flatmap(
         lambda count: st.builds(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -13,7 +14,8 @@ from capdoctor.bisection import BisectRequest, bisect
 from capdoctor.bisection.history.mirror import Mirror, open_mirror
 from capdoctor.bisection.observation import Saw
 from capdoctor.bisection.probes.command import CommandProbe
-from capdoctor.bisection.probes.probe import Place
+from capdoctor.bisection.probes.probe import Cancelled, Place
+from capdoctor.errors import CannotDo
 from capdoctor.model import BisectAnswer
 from tests.helpers.git_repo import Commit, build_repository, linear
 
@@ -136,9 +138,17 @@ def test_another_failure_counts_only_if_asked_for(
 
 
 def test_a_command_that_stops_pauses_the_bisection(tmp_path: Path) -> None:
-    from capdoctor.errors import CannotDo
-
     shas = build_repository(tmp_path / "repo", [Commit({"a": "1"}), Commit({"a": "2"})])
     request = BisectRequest(str(tmp_path / "repo"), shas[0], "main", "exit 200")
     with pytest.raises(CannotDo, match="asked to stop"):
         bisect(request, work_dir=tmp_path / "w")
+
+
+def test_a_run_whose_verdict_is_of_no_use_is_ended(made: Made, tmp_path: Path) -> None:
+    place = _place(made, tmp_path)
+    timer = threading.Timer(0.3, place.cancelled.set)
+    timer.start()
+    begin = time.monotonic()
+    with pytest.raises(Cancelled):
+        CommandProbe("sleep 60").run(place)
+    assert time.monotonic() - begin < 20

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,8 @@ import pytest
 from capdoctor.bisection.history.mirror import Mirror, open_mirror
 from capdoctor.bisection.observation import Saw
 from capdoctor.bisection.probes.engine import EngineProbe, model_in_repository, observe
-from capdoctor.bisection.probes.probe import Place
+from capdoctor.bisection.probes.probe import Cancelled, Place
+from capdoctor.engines.listener import RunListener
 from capdoctor.errors import CannotDo
 from capdoctor.model import (
     Diagnosis,
@@ -88,7 +90,7 @@ def _place(made: tuple[Mirror, tuple[str, ...]], at: int, tmp_path: Path) -> Pla
 
 
 def _probe(made: tuple[Mirror, tuple[str, ...]], commit: str | None = None) -> EngineProbe:
-    def run(spec: EngineSpec) -> RunOutcome:
+    def run(spec: EngineSpec, _: RunListener) -> RunOutcome:
         assert spec.source is not None
         number = (spec.source / "vllm/__init__.py").read_text()
         return _outcome(Outcome.STARTED, commit or made[1][int(number)])
@@ -132,7 +134,7 @@ def test_an_installed_commit_that_the_repository_lacks_cannot_be_compared(
 def test_a_run_that_cannot_prove_its_commit_does_not_vote(
     made: tuple[Mirror, tuple[str, ...]], tmp_path: Path, commit: str | None
 ) -> None:
-    def run(_spec: EngineSpec) -> RunOutcome:
+    def run(_spec: EngineSpec, _: RunListener) -> RunOutcome:
         return _outcome(Outcome.CRASHED, commit, diagnosis=DIAGNOSIS)
 
     probe = EngineProbe(EngineSpec("vllm", "m"), made[1][0], run)
@@ -144,7 +146,7 @@ def test_a_run_that_cannot_prove_its_commit_does_not_vote(
 def test_an_engine_that_cannot_be_set_up_does_not_vote(
     made: tuple[Mirror, tuple[str, ...]], tmp_path: Path
 ) -> None:
-    def run(_spec: EngineSpec) -> RunOutcome:
+    def run(_spec: EngineSpec, _: RunListener) -> RunOutcome:
         raise CannotDo("the model folder has no config.json", "give one")
 
     probe = EngineProbe(EngineSpec("vllm", "m"), made[1][0], run)
@@ -163,7 +165,7 @@ def test_a_repository_without_the_package_is_refused_before_anything_runs(tmp_pa
     EngineProbe(EngineSpec("embedded", "a.py")).check(mirror, shas[0])
 
 
-def test_a_model_file_is_named_as_the_repository_knows_it(
+def test_a_model_is_named_so_that_a_resume_finds_it_from_anywhere(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = tmp_path / "repo"
@@ -174,3 +176,69 @@ def test_a_model_file_is_named_as_the_repository_knows_it(
         assert spec.model == "models/m.py"
     monkeypatch.chdir(tmp_path)
     assert model_in_repository(EngineSpec("embedded", "models/m.py"), source).model == "models/m.py"
+    folder = model_in_repository(EngineSpec("vllm", "repo/models"), source)
+    assert folder.model == str(source / "models")
+    assert model_in_repository(EngineSpec("vllm", "org/name"), source).model == "org/name"
+    assert model_in_repository(EngineSpec("embedded", ""), source).model == ""
+
+
+def test_a_full_disk_is_no_commits_fault(
+    made: tuple[Mirror, tuple[str, ...]], tmp_path: Path
+) -> None:
+    def run(_spec: EngineSpec, _: RunListener) -> RunOutcome:
+        try:
+            Path("/dev/full").write_text("x")
+        except OSError as error:
+            raise CannotDo("the disk is full", "choose another --out") from error
+        raise AssertionError("there was room")
+
+    probe = EngineProbe(EngineSpec("vllm", "m"), made[1][0], run)
+    with pytest.raises(CannotDo, match="disk is full"):
+        probe.run(_place(made, 1, tmp_path))
+
+
+def test_once_the_crashs_stage_is_known_runs_end_after_it(
+    made: tuple[Mirror, tuple[str, ...]], tmp_path: Path
+) -> None:
+    asked: list[Stage | None] = []
+
+    def run(spec: EngineSpec, _: RunListener) -> RunOutcome:
+        asked.append(spec.stop_after)
+        return _outcome(Outcome.STARTED, made[1][1])
+
+    probe = EngineProbe(EngineSpec("vllm", "m"), made[1][0], run)
+    place = _place(made, 1, tmp_path)
+    for stage in (None, "config", "serving", "something else"):
+        probe.run(replace(place, stage=stage))
+    given = EngineSpec("vllm", "m", stop_after=Stage.WEIGHTS)
+    EngineProbe(given, made[1][0], run).run(replace(place, stage="config"))
+    assert asked == [None, Stage.CONFIG, None, None, Stage.WEIGHTS]
+
+
+def test_a_run_whose_verdict_is_of_no_use_is_ended(
+    made: tuple[Mirror, tuple[str, ...]], tmp_path: Path
+) -> None:
+    def run(_spec: EngineSpec, listener: RunListener) -> RunOutcome:
+        listener.time_passed(1.0)
+        place.cancelled.set()
+        listener.time_passed(2.0)
+        raise AssertionError("it went on")
+
+    place = _place(made, 1, tmp_path)
+    with pytest.raises(Cancelled):
+        EngineProbe(EngineSpec("vllm", "m"), made[1][0], run).run(place)
+
+
+def test_a_workers_engine_sees_its_own_devices(
+    made: tuple[Mirror, tuple[str, ...]], tmp_path: Path
+) -> None:
+    asked: list[dict[str, str]] = []
+
+    def run(spec: EngineSpec, _: RunListener) -> RunOutcome:
+        asked.append(dict(spec.environment))
+        return _outcome(Outcome.STARTED, made[1][1])
+
+    place = replace(_place(made, 1, tmp_path), devices="2,3")
+    spec = EngineSpec("vllm", "m", environment={"A": "1"})
+    EngineProbe(spec, made[1][0], run).run(place)
+    assert asked == [{"A": "1", "CUDA_VISIBLE_DEVICES": "2,3", "HIP_VISIBLE_DEVICES": "2,3"}]

@@ -140,3 +140,16 @@ def test_nothing_is_remembered_between_calls() -> None:
     """A resumed bisection is the same function of the same runs."""
     seen = [*_ends(64), Seen(32, CLEAN), Seen(48, SKIP, "x")]
     assert _step(64, *seen) == _step(64, *reversed(seen))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_of_a_crash_that_came_went_and_came_again_a_true_beginning_is_named(workers: int) -> None:
+    rng = seeded(11)
+    for _ in range(60):
+        culprit = rng.randint(1, 40)
+        first = rng.randint(culprit + 1, 55)
+        last = rng.randint(first, 60)
+        made = Made(64, culprit, healed=((first, last),))
+        end = bisect_made(made, rng, workers=workers).end
+        assert end.ending is Ending.FOUND
+        assert end.hi in (culprit, last + 1)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 SCHEMA = "capdoctor.fix/1"
 Deed = Literal["check", "diff", "revert", "apply"]
 _OPEN = frozenset({FixStatus.VULNERABLE, FixStatus.PARTLY_FIXED})
+_UNPROVEN = _OPEN | {FixStatus.UNREADABLE}
 _PASSED = "passed"
 
 
@@ -132,7 +133,8 @@ def answer(results: Sequence[FixResult], what: Deed, *, as_json: bool) -> int:
         for result in results:
             show_card(list(_card(result)))
     unproven = any(result.verified not in (None, _PASSED) for result in results)
-    undone = what != "revert" and any(result.status_after in _OPEN for result in results)
+    # A file that cannot be read may hide the fault: CI must not take it for an answer.
+    undone = what != "revert" and any(result.status_after in _UNPROVEN for result in results)
     return 1 if undone or unproven else 0
 
 

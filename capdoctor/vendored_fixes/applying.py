@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from capdoctor.errors import CannotDo
-from capdoctor.model import FixResult, FixStatus
+from capdoctor.model import FixResult
 from capdoctor.vendored_fixes import journal, transaction, wheel_record
 from capdoctor.vendored_fixes.catalogue import load_room
-from capdoctor.vendored_fixes.contract import FixInfo
+from capdoctor.vendored_fixes.contract import REPAIRED, FixInfo
 from capdoctor.vendored_fixes.journal import Change, Entry, Phase, digest
 from capdoctor.vendored_fixes.local_changes import changed_files
 from capdoctor.vendored_fixes.locking import locked
@@ -46,6 +46,25 @@ def apply(
         entry = _begin(fix, target, found.files, new, paths)
         linked = _linked(target, paths)
         return replace(_confirm(fix, target, entry, result), reason=linked)
+
+
+def refuse_early(
+    fix: FixInfo, target: Target, *, live: bool = False, allow_dirty: bool = False
+) -> None:
+    """Check that ``apply`` would not refuse ``target`` as it is now; nothing is written.
+
+    For a call with several targets: all are looked at before the first is changed.
+
+    Raises:
+        CannotDo: what ``apply`` would say.
+    """
+    if any(entry.phase is not Phase.APPLIED for entry in journal.entries(target.folder)):
+        return  # what a killed call left is made good first, and only then looked at
+    found = look(target.folder, fix)
+    if read_found(fix, found).status in TO_CHANGE:
+        names = proven_change(fix, load_room(fix), found.files)
+        paths = [(target.folder.parent / name).resolve() for name in names]
+        _refuse(target, paths, live=live, allow_dirty=allow_dirty)
 
 
 def _refuse(target: Target, paths: list[Path], *, live: bool, allow_dirty: bool) -> None:
@@ -101,7 +120,7 @@ def _begin(
 def _confirm(fix: FixInfo, target: Target, entry: Entry, result: FixResult) -> FixResult:
     """Read the tree anew; what is on the disk must be fixed, or it is put back."""
     reading = read_found(fix, look(target.folder, fix))
-    if reading.status is not FixStatus.FIXED:
+    if reading.status not in REPAIRED:
         transaction.undo(entry)
         raise CannotDo(
             f"After the change {target.folder} read as {reading.status}, not fixed.",

@@ -16,6 +16,10 @@ Files = Mapping[str, bytes]
 """File names relative to the package's parent folder (``vllm/forward_context.py``) to bytes."""
 
 
+REPAIRED = frozenset({FixStatus.FIXED, FixStatus.FIXED_DIFFERENTLY})
+"""What a tree may read as after a change: a site that someone else repaired stays as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class FixInfo:
     """What a fix repairs, as its ``fix.toml`` says.

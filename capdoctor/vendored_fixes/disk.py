@@ -18,7 +18,8 @@ def write_new(path: Path, data: bytes, like: os.stat_result | None = None) -> No
     with os.fdopen(handle, "wb") as file:
         file.write(data)
         if like is not None:
-            if (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
+            made = os.fstat(file.fileno())  # a folder may have given it its group
+            if (like.st_uid, like.st_gid) != (made.st_uid, made.st_gid):
                 os.fchown(file.fileno(), like.st_uid, like.st_gid)
             os.fchmod(file.fileno(), like.st_mode & 0o7777)
         file.flush()

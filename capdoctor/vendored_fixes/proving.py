@@ -6,8 +6,7 @@ import warnings
 from collections.abc import Mapping
 
 from capdoctor.errors import CannotDo
-from capdoctor.model import FixStatus
-from capdoctor.vendored_fixes.contract import FixInfo, Room
+from capdoctor.vendored_fixes.contract import REPAIRED, FixInfo, Room
 
 
 def proven_change(fix: FixInfo, room: Room, files: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -21,8 +20,8 @@ def proven_change(fix: FixInfo, room: Room, files: Mapping[str, bytes]) -> dict[
         _compile(fix, name, data)
     merged = {**files, **changed}
     reading = room.read(merged)
-    if reading.status is not FixStatus.FIXED:
-        open_sites = [s for s in reading.sites if s.status is not FixStatus.FIXED]
+    if reading.status not in REPAIRED:
+        open_sites = [site for site in reading.sites if site.status not in REPAIRED]
         where = f" ({open_sites[0].file} {open_sites[0].reason})" if open_sites else ""
         raise _not_held(fix, f"the tree would be {reading.status}{where}")
     if again := room.rewrite(merged):

@@ -41,8 +41,19 @@ def revert(
         refuse_running(target, live=live)
         files = [Path(change.path) for change in entry.changes if Path(change.path).exists()]
         transaction.refuse_read_only(files)
+        names = _still_changed(entry)
         _take_out(entry)
-        return _result(fix, target, before, entry, "")
+        reason = "" if names else "the files had their old bytes already; the backup is gone now"
+        return replace(_result(fix, target, before, entry, reason), changed_files=names)
+
+
+def _still_changed(entry: Entry) -> tuple[str, ...]:
+    """Give the files that hold what the fix wrote: a reinstall may have brought the old ones."""
+    return tuple(
+        change.name
+        for change in entry.changes
+        if not change.is_record and digest(Path(change.path).read_bytes()) == change.after
+    )
 
 
 def _take_out(entry: Entry) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,7 @@ def look(folder: Path, fix: FixInfo) -> Found:
     """
     markers = [marker.encode() for marker in fix.markers]
     found: dict[str, bytes] = {}
+    beside: dict[str, bytes] = {}
     problems = [*_wrong_kind(folder, fix)]
     for name, path in python_files(folder):
         try:
@@ -36,37 +38,36 @@ def look(folder: Path, fix: FixInfo) -> Found:
             continue
         if any(marker in data for marker in markers):
             found[name] = data
-    if found:
-        for name in fix.also_read:
-            beside = folder.parent / name
-            if name not in found and beside.is_file():
-                found[name] = read_bytes(beside)
-    return Found(found, tuple(problems))
+        elif name in fix.also_read:
+            beside[name] = data
+    return Found({**found, **beside} if found else {}, tuple(problems))
 
 
 def python_files(folder: Path) -> Iterator[tuple[str, str]]:
-    """Give name and path of every ``.py`` file below ``folder``, through linked folders too."""
+    """Give name and path of every ``.py`` file below ``folder``, through linked folders too.
+
+    A folder that cannot be opened is given like a file: whoever reads it learns why.
+    """
     seen: set[tuple[int, int]] = set()
     waiting = [(folder.name, str(folder))]
     while waiting:
         name, path = waiting.pop()
-        place = Path(path).stat()
+        try:
+            place = Path(path).stat()
+            with os.scandir(path) as scan:
+                entries = sorted(scan, key=lambda entry: entry.name)
+        except OSError:
+            yield name, path
+            continue
         if (place.st_dev, place.st_ino) in seen:
             continue
         seen.add((place.st_dev, place.st_ino))
-        with os.scandir(path) as entries:
-            for entry in sorted(entries, key=lambda entry: entry.name):
-                inner = f"{name}/{entry.name}"
-                if entry.is_dir():
-                    if entry.name != "__pycache__":
-                        waiting.append((inner, entry.path))
-                elif entry.name.endswith(".py") and _is_there(entry):
-                    yield inner, entry.path
-
-
-def _is_there(entry: os.DirEntry[str]) -> bool:
-    """Leave out links to nothing: Python cannot import them either."""
-    return not entry.is_symlink() or Path(entry.path).is_file()
+        for entry in entries:
+            inner = f"{name}/{entry.name}"
+            if entry.name.endswith(".py") and entry.is_file():
+                yield inner, entry.path  # a link to nothing, a pipe or a socket is no module
+            elif entry.name != "__pycache__" and entry.is_dir():
+                waiting.append((inner, entry.path))
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -84,11 +85,20 @@ def read_bytes(path: str | Path) -> bytes:
 
 def _wrong_kind(folder: Path, fix: FixInfo) -> Iterator[FixSite]:
     for name in (*fix.homes, *fix.also_read):
-        path = folder.parent / name
-        if path.is_dir():
-            yield FixSite(name, None, FixStatus.UNREADABLE, "is a folder, not a file")
-        elif path.is_symlink() and not path.exists():
-            yield FixSite(name, None, FixStatus.UNREADABLE, "is a link to nothing")
+        if reason := _what_is_wrong(folder.parent / name):
+            yield FixSite(name, None, FixStatus.UNREADABLE, reason)
+
+
+def _what_is_wrong(path: Path) -> str | None:
+    try:
+        mode = path.stat().st_mode
+    except PermissionError:
+        return None  # in a folder that is closed to us, which has been named already
+    except OSError:
+        return "is a link to nothing" if path.is_symlink() else None
+    if stat.S_ISDIR(mode):
+        return "is a folder, not a file"
+    return None if stat.S_ISREG(mode) else "is no ordinary file"
 
 
 def _unreadable(name: str, error: OSError) -> FixSite:

@@ -7,6 +7,7 @@ interrupted apply is undone, an interrupted revert is finished.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Callable
 from pathlib import Path
 
@@ -138,6 +139,15 @@ def _read_only(place: Path) -> str | None:
         return "is on a read-only file system"
     if not facts.st_mode & 0o222 or not os.access(place, os.W_OK):
         return "is read-only"
-    if place.is_file() and os.geteuid() not in (0, facts.st_uid):
+    if not place.is_file() or os.geteuid() == 0:
+        return None
+    if os.geteuid() != facts.st_uid:
         return f"belongs to another user (uid {facts.st_uid}), who would lose it"
-    return None
+    return None if _can_keep_group(place) else f"belongs to a group (gid {facts.st_gid}) not yours"
+
+
+def _can_keep_group(file: Path) -> bool:
+    """Say whether a new file in its place can have its group: one of ours, or the folder's."""
+    group, folder = file.stat().st_gid, file.parent.stat()
+    given = folder.st_gid if folder.st_mode & stat.S_ISGID else os.getegid()
+    return group in {given, os.getegid(), *os.getgroups()}

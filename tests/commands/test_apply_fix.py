@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -58,6 +59,12 @@ def test_check_is_exit_1_while_something_is_vulnerable_and_changes_nothing(tree:
     assert (result["status_before"], result["status_after"]) == ("vulnerable", "vulnerable")
     assert result["sites"][0]["function"] == "_fold_seqlen_indptr"
     assert (tree / "aiter/mla.py").read_text() == FAULTY
+
+
+def test_a_file_that_cannot_be_read_is_not_taken_for_a_clean_one(tree: Path) -> None:
+    (tree / "aiter/mla.py").write_text(FAULTY + "def broken(:\n")
+    done = capdoctor("apply-fix", "fold-indptr", "--target", tree, "--check", "--json")
+    assert (done.returncode, answer(done)["results"][0]["status_after"]) == (1, "unreadable")
 
 
 def test_diff_shows_the_change_and_writes_nothing(tree: Path) -> None:
@@ -124,3 +131,29 @@ def test_escapes_in_a_source_do_not_reach_the_terminal(tree: Path) -> None:
     assert json.loads(
         capdoctor("apply-fix", "fold-indptr", "--target", tree, "--diff", "--json").stdout
     )
+
+
+def test_of_several_targets_none_is_changed_when_one_is_refused(tree: Path, tmp_path: Path) -> None:
+    shut = tmp_path / "shut"
+    shutil.copytree(tree, shut)
+    for path in [shut / "aiter", shut / "aiter/mla.py"]:
+        path.chmod(path.stat().st_mode & ~0o222)
+    done = capdoctor("apply-fix", "fold-indptr", "--target", tree, "--target", shut, "--json")
+    assert_refused(done, 3)
+    assert "read-only" in done.stderr
+    assert "Nothing was changed" in done.stderr
+    assert (tree / "aiter/mla.py").read_text() == FAULTY
+
+
+def test_what_was_done_before_a_late_refusal_is_said(tree: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(tree, other)
+    for folder in (tree, other):
+        assert capdoctor("apply-fix", "fold-indptr", "--target", folder).returncode == 0
+    (other / "aiter/mla.py").write_text("# edited since\n")
+    both = ("--target", tree, "--target", other)
+    done = capdoctor("apply-fix", "fold-indptr", *both, "--revert")
+    assert_refused(done, 3)
+    assert "upgraded or edited since" in done.stderr
+    assert f"Already changed by this call: fold-indptr in {tree / 'aiter'}" in done.stderr
+    assert (tree / "aiter/mla.py").read_text() == FAULTY

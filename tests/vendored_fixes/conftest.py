@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,3 +82,32 @@ def snapshot(folder: Path) -> dict[str, tuple[bytes | str, int]]:
         elif path.is_file():
             found[str(path.relative_to(folder))] = (path.read_bytes(), path.stat().st_mode)
     return found
+
+
+def as_nobody(top: Path, work: Callable[[], list[str]]) -> list[str]:
+    """Do ``work`` in a child process that is not root, and give the lines that it gives.
+
+    The folders on the way to ``top`` are opened for it meanwhile.
+    """
+    modes = {folder: folder.stat().st_mode & 0o7777 for folder in [top, *top.parents]}
+    closed = [folder for folder in modes if os.geteuid() == 0 and modes[folder] & 0o005 != 0o005]
+    for folder in closed:
+        folder.chmod(modes[folder] | 0o055)
+    receive, send = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            os.write(send, "\n".join(work()).encode())
+        finally:
+            os._exit(0)
+    os.close(send)
+    with os.fdopen(receive) as answer:
+        text = answer.read()
+    os.waitpid(child, 0)
+    for folder in closed:
+        folder.chmod(modes[folder])
+    return text.splitlines()

@@ -18,8 +18,9 @@ from capdoctor.vendored_fixes.catalogue import find_fix
 from capdoctor.vendored_fixes.reverting import revert
 from capdoctor.vendored_fixes.shop import check, diff
 from capdoctor.vendored_fixes.targets import Target, find_target
+from capdoctor.vendored_fixes.transaction import refuse_read_only
 from tests.helpers.fix_cases import Case
-from tests.vendored_fixes.conftest import add_metadata, record_row, snapshot
+from tests.vendored_fixes.conftest import add_metadata, as_nobody, record_row, snapshot
 
 FIX = find_fix("sparse-mla")
 GROUP = "vllm/v1/attention/backends/mla/index_group.py"
@@ -199,6 +200,54 @@ def test_a_read_only_tree_is_refused_for_root_too(site: Path, target: Target, wh
         path.chmod(mode)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+@pytest.mark.parametrize(("uid", "gid", "why"), [(65534, 0, "group"), (0, 65534, "another user")])
+def test_a_file_whose_owner_would_change_is_refused_before_anything_is_written(
+    site: Path, target: Target, uid: int, gid: int, why: str
+) -> None:
+    for path in [site, *site.rglob("*")]:
+        os.chown(path, uid, gid)
+        path.chmod(0o777 if path.is_dir() else 0o666)
+    paths = [site / GROUP]
+
+    def work() -> list[str]:
+        try:
+            refuse_read_only(paths)
+        except CannotDo as error:
+            return [error.sentence]
+        return []
+
+    (sentence,) = as_nobody(site, work)
+    assert why in sentence
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to others")
+def test_a_folder_that_hands_its_group_on_keeps_the_files_group(site: Path, tmp_path: Path) -> None:
+    state = tmp_path / "nobody"
+    state.mkdir()
+    for path in [state, site, *site.rglob("*")]:
+        os.chown(path, 65534, 0)
+        path.chmod(0o2755 if path.is_dir() else 0o644)
+
+    def work() -> list[str]:
+        os.environ["XDG_STATE_HOME"] = str(state)
+        result = apply(FIX, find_target(str(site), FIX))
+        return [str(result.status_after)]
+
+    load_rewriting()
+    assert as_nobody(tmp_path, work) == ["fixed"]
+    facts = (site / GROUP).stat()
+    assert (facts.st_uid, facts.st_gid) == (65534, 0)
+
+
+def load_rewriting() -> None:
+    """Import what a process that is not root may not be able to read any more."""
+    from capdoctor.vendored_fixes.sparse_mla import context, plan
+
+    assert context
+    assert plan
+
+
 def test_a_full_disk_leaves_everything_as_it_was(
     site: Path, target: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,6 +343,20 @@ def test_revert_refuses_when_the_package_was_upgraded(site: Path, target: Target
     before = snapshot(site)
     with pytest.raises(CannotDo, match=r"upgraded from 0\.30\.0\.dev7 to 0\.31\.0"):
         revert(FIX, find_target(str(site), FIX))
+    assert snapshot(site) == before
+
+
+def test_revert_after_a_reinstall_of_the_same_bytes_claims_no_change(
+    site: Path, target: Target
+) -> None:
+    before = snapshot(site)
+    apply(FIX, target)
+    for name, (data, _) in before.items():
+        if isinstance(data, bytes):
+            (site / name).write_bytes(data)
+    result = revert(FIX, target)
+    assert result.changed_files == ()
+    assert "old bytes already" in result.reason
     assert snapshot(site) == before
 
 

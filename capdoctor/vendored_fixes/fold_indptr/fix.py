@@ -10,6 +10,8 @@ from capdoctor.vendored_fixes.source import parse
 
 __all__ = ["read", "rewrite"]
 
+_FAULTS = (Way.HOST_COPY, Way.HOST_BUILT)
+
 
 def rewrite(files: Files) -> dict[str, bytes]:
     """Give the changed files.
@@ -21,8 +23,8 @@ def rewrite(files: Files) -> dict[str, bytes]:
     for path, data in sorted(files.items()):
         if FUNCTION.encode() in data:
             folds = find_folds(parse(path, data))
-            if host_copies := [fold for fold in folds if fold.way is Way.HOST_COPY]:
-                changed[path] = _without_host_copies(host_copies)
+            if faults := [fold for fold in folds if fold.way in _FAULTS]:
+                changed[path] = _without_host_copies(faults)
     return changed
 
 

@@ -8,6 +8,7 @@ import libcst as cst
 
 from capdoctor.vendored_fixes.fold_indptr.pattern import Padded, find_pattern
 from capdoctor.vendored_fixes.fold_indptr.sites import Fold
+from capdoctor.vendored_fixes.fold_indptr.zeros import zeros_instead
 from capdoctor.vendored_fixes.guards import parenthesized
 from capdoctor.vendored_fixes.rewriting import Edit, Node
 
@@ -15,7 +16,13 @@ _TIGHT = (cst.Name, cst.Call, cst.Attribute, cst.Subscript)
 
 
 def edits(fold: Fold) -> list[Edit]:
-    """Give the edits that take the host copy out of one function."""
+    """Give the edits that take one host copy out of a function.
+
+    Raises:
+        CannotDo: a zero is built in a way that cannot be spelled anew.
+    """
+    if fold.built is not None:
+        return [zeros_instead(fold, fold.built)]
     pattern = find_pattern(fold)
     if pattern is None:
         return [_slice_fill(fold)]
@@ -24,7 +31,7 @@ def edits(fold: Fold) -> list[Edit]:
 
 def _slice_fill(fold: Fold) -> Edit:
     """``out[0] = 0`` becomes ``out[:1] = 0``: a fill on the device, always legal."""
-    if fold.zero is None:
+    if fold.store is None:
         raise ValueError(fold.way)
 
     def replace(module: cst.Module, node: Node) -> Node:
@@ -32,7 +39,7 @@ def _slice_fill(fold: Fold) -> Edit:
         part = cst.Slice(lower=None, upper=cst.Integer("1"))
         return node.with_changes(slice=[cst.SubscriptElement(part)])
 
-    return Edit(fold.source.span(fold.zero.targets[0]), (cst.Subscript,), replace)
+    return Edit(fold.source.span(fold.store.target), (cst.Subscript,), replace)
 
 
 @dataclass

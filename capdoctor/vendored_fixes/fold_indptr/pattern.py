@@ -10,6 +10,7 @@ from capdoctor.vendored_fixes.fold_indptr.sites import Fold
 from capdoctor.vendored_fixes.source import last_name
 
 _ALLOCATIONS = {"empty", "zeros", "new_empty", "new_zeros", "empty_like", "zeros_like"}
+_LIKE = {"empty_like", "zeros_like"}
 PAD = "nn.functional.pad"
 _REST_OF_THE_WAY = {
     "torch": f".{PAD}",
@@ -38,9 +39,10 @@ class Padded:
 
 def find_pattern(fold: Fold) -> Padded | None:
     """Give the pattern if a pad surely gives the same tensor; None where it might not."""
-    zero, block, pad = fold.zero, fold.source.block_of(fold.zero), _pad_spelling(fold)
+    zero, pad = _plain_store(fold), _pad_spelling(fold)
     if zero is None or pad is None:
         return None
+    block = fold.source.block_of(zero)
     allocation = next((s for s in block if _allocates(s, fold.name)), None)
     rest = next((s for s in block if _stores_rest(s, fold.name)), None)
     if not isinstance(allocation, ast.Assign | ast.AnnAssign) or not isinstance(rest, ast.Assign):
@@ -49,9 +51,34 @@ def find_pattern(fold: Fold) -> Padded | None:
     dtype = _dtype(allocation.value)
     if dtype is None or not _may_be_joined(fold, block, three) or not _bound_once(fold, allocation):
         return None
+    between = block[block.index(allocation) : block.index(rest)]
+    if _rebinds(between, dtype):
+        return None
     if not _is_running_sum(fold, rest.value) or _mentions(rest.value, fold.name):
         return None
     return Padded(allocation, zero, rest, dtype, _casts_to(rest.value, dtype), pad)
+
+
+def _plain_store(fold: Fold) -> ast.Assign | None:
+    """Give ``name[0] = 0`` as it is usually written: one target, a literal zero."""
+    match fold.store.statement if fold.store else None:
+        case (
+            ast.Assign(
+                targets=[ast.Subscript(value=ast.Name())], value=ast.Constant(value=int() | float())
+            ) as zero
+        ):
+            return zero
+    return None
+
+
+def _rebinds(statements: list[ast.stmt], dtype: str) -> bool:
+    """Say whether a name in the dtype's expression may mean something else at the last place."""
+    names = {n.id for n in ast.walk(ast.parse(dtype)) if isinstance(n, ast.Name)}
+    return any(
+        isinstance(node, ast.Name) and node.id in names and not isinstance(node.ctx, ast.Load)
+        for statement in statements
+        for node in ast.walk(statement)
+    )
 
 
 def _may_be_joined(fold: Fold, block: list[ast.stmt], three: tuple[ast.stmt, ...]) -> bool:
@@ -127,7 +154,7 @@ def _dtype(allocation: ast.expr | None) -> str | None:
 def _model(allocation: ast.Call) -> str | None:
     """Give the tensor whose dtype and device an allocation takes over."""
     name = last_name(allocation.func)
-    if name in {"empty_like", "zeros_like"} and allocation.args:
+    if name in _LIKE and allocation.args:
         return ast.unparse(allocation.args[0])
     if name in {"new_empty", "new_zeros"} and isinstance(allocation.func, ast.Attribute):
         tensor = ast.unparse(allocation.func.value)
@@ -183,8 +210,23 @@ def _pad_spelling(fold: Fold) -> str | None:
         for node in [*fold.source.tree.body, *fold.function.body]
         if isinstance(node, ast.Import | ast.ImportFrom)
     ]
-    spellings = [spelling for node in imports for spelling in _spellings(node)]
+    hidden = _locals(fold)
+    spellings = [
+        spelling
+        for node in imports
+        for spelling in _spellings(node)
+        if spelling.partition(".")[0] not in hidden
+    ]
     return min(spellings, key=lambda s: not s.startswith("torch."), default=None)
+
+
+def _locals(fold: Fold) -> set[str]:
+    """Give the parameters and the assigned names of the function, which hide imports."""
+    nodes = list(ast.walk(fold.function))
+    parameters = {node.arg for node in nodes if isinstance(node, ast.arg)}
+    return parameters | {
+        n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
+    }
 
 
 def _spellings(node: ast.Import | ast.ImportFrom) -> Iterator[str]:

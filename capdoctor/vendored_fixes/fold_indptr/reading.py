@@ -10,6 +10,7 @@ from capdoctor.vendored_fixes.source import Unreadable, parse
 
 _MEANS = {
     Way.HOST_COPY: (FixStatus.VULNERABLE, "copies the leading zero from the host"),
+    Way.HOST_BUILT: (FixStatus.VULNERABLE, "makes a zero on the host and copies it"),
     Way.PAD: (FixStatus.FIXED, "pads on the device"),
     Way.SLICE_FILL: (FixStatus.FIXED, "fills a slice, which needs no copy"),
     Way.ON_DEVICE: (FixStatus.FIXED_DIFFERENTLY, "sets the zero on the device"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from enum import StrEnum
 
+from capdoctor.vendored_fixes.fold_indptr.tensors import assignments, is_view, same_storage
 from capdoctor.vendored_fixes.source import Function, last_name
 
 _ON_DEVICE = {"zero_", "fill_"}
@@ -16,6 +17,7 @@ class Way(StrEnum):
     """How the first element gets its value."""
 
     HOST_COPY = "host_copy"  # out[0] = 0
+    HOST_BUILT = "host_built"  # torch.tensor([0], device=...)
     PAD = "pad"
     SLICE_FILL = "slice_fill"  # out[:1] = 0
     ON_DEVICE = "on_device"  # out[0].zero_(), out[:1].fill_(0)
@@ -26,7 +28,7 @@ class Way(StrEnum):
     NO_RESULT = "no_result"
 
 
-def other_way(function: Function, names: set[str]) -> tuple[Way, int]:
+def other_way(function: Function, names: frozenset[str]) -> tuple[Way, int]:
     """Recognise a way that needs no host copy; the most telling sign counts first."""
     nodes = list(ast.walk(function))
     for sign in (_pads, _sets_on_device, _fills_slice, _joins, _starts_from_zeros):
@@ -38,12 +40,12 @@ def other_way(function: Function, names: set[str]) -> tuple[Way, int]:
     return (Way.NO_STORE if gives else Way.NO_RESULT), function.lineno
 
 
-def _pads(node: ast.AST, names: set[str]) -> Way | None:
+def _pads(node: ast.AST, names: frozenset[str]) -> Way | None:
     del names
     return Way.PAD if _called(node) == "pad" else None
 
 
-def _sets_on_device(node: ast.AST, names: set[str]) -> Way | None:
+def _sets_on_device(node: ast.AST, names: frozenset[str]) -> Way | None:
     match node:
         case ast.Call(
             func=ast.Attribute(value=ast.Subscript(value=ast.Name(id=name)), attr=method)
@@ -52,22 +54,21 @@ def _sets_on_device(node: ast.AST, names: set[str]) -> Way | None:
     return None
 
 
-def _fills_slice(node: ast.AST, names: set[str]) -> Way | None:
-    match node:
-        case ast.Assign(
-            targets=[ast.Subscript(value=ast.Name(id=name), slice=ast.Slice() as part)],
-            value=ast.Constant(),
-        ) if name in names and _is_first(part):
-            return Way.SLICE_FILL
+def _fills_slice(node: ast.AST, names: frozenset[str]) -> Way | None:
+    for target, _ in assignments(node):
+        match target:
+            case ast.Subscript(value=base, slice=ast.Slice() as part):
+                if is_view(base) and same_storage(base) & names and _is_first(part):
+                    return Way.SLICE_FILL
     return None
 
 
-def _joins(node: ast.AST, names: set[str]) -> Way | None:
+def _joins(node: ast.AST, names: frozenset[str]) -> Way | None:
     del names
     return Way.JOINED if _called(node) in _JOINS else None
 
 
-def _starts_from_zeros(node: ast.AST, names: set[str]) -> Way | None:
+def _starts_from_zeros(node: ast.AST, names: frozenset[str]) -> Way | None:
     del names
     return Way.ZEROS if _called(node) in _ZEROS else None
 

@@ -10,16 +10,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from capdoctor.vendored_fixes.source import Function, Source, last_name
+from capdoctor.vendored_fixes.source import Function, last_name
+from capdoctor.vendored_fixes.sparse_mla.flow import follow
+from capdoctor.vendored_fixes.sparse_mla.paths import Test, blocks, tests_on_the_way
 from capdoctor.vendored_fixes.sparse_mla.scope import HELPER, Scope
 
-EAGER_BREAK = "eager_break_during_capture"
 MODE = "cudagraph_runtime_mode"
 PIECEWISE = "PIECEWISE"
 _AVAILABLE = "is_forward_context_available"
-_LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
-
-Test = tuple[ast.expr, bool]
 
 
 def barred(scope: Scope, node: ast.AST) -> bool:
@@ -27,77 +25,60 @@ def barred(scope: Scope, node: ast.AST) -> bool:
     return any(
         (value := piecewise_value(scope, test)) is not None and value != needed
         for test, needed in tests_on_the_way(scope.source, node)
-    )
+    ) or _comes_after_the_end(scope, node)
+
+
+def _comes_after_the_end(scope: Scope, node: ast.AST) -> bool:
+    """Say whether the statements before ``node`` always leave its block in piecewise mode."""
+    for parent in scope.source.ancestors(node):
+        for block in blocks(parent):
+            if node in block:
+                earlier = block[: block.index(node)]
+                if not follow(earlier, lambda test: piecewise_value(scope, test)).goes_on:
+                    return True
+        if isinstance(parent, Function | ast.Lambda | ast.ClassDef):
+            break
+        node = parent
+    return False
+
+
+def excludes(scope: Scope, one: ast.AST, other: ast.AST) -> bool:
+    """Say whether a test lets ``one`` run only where it keeps ``other`` from running."""
+    needs, others = _needs(scope, one), _needs(scope, other)
+    return any((test, not needed) in others for test, needed in needs)
+
+
+def _needs(scope: Scope, node: ast.AST) -> set[tuple[str, bool]]:
+    """Give what must hold for ``node`` to run, apart from what the mode decides."""
+    atoms = [a for test in tests_on_the_way(scope.source, node) for a in _atoms(*test)]
+    return {
+        (ast.dump(scope.resolve(test)), needed)
+        for test, needed in atoms
+        if piecewise_value(scope, test) is None
+    }
+
+
+def _atoms(test: ast.expr, needed: bool) -> Iterator[Test]:
+    match test:
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield from _atoms(operand, not needed)
+        case ast.BoolOp(op=op, values=values) if isinstance(op, ast.And) == needed:
+            for value in values:
+                yield from _atoms(value, needed)
+        case _:
+            yield test, needed
 
 
 def in_eager_break(scope: Scope, node: ast.AST) -> bool:
     """Say whether ``node`` sits in a function that runs eagerly between captured segments."""
     functions = [a for a in scope.source.ancestors(node) if isinstance(a, Function)]
-    return any(_is_eager_break(d) for f in functions for d in f.decorator_list)
+    return any(_is_eager_break(scope, d) for f in functions for d in f.decorator_list)
 
 
-def _is_eager_break(decorator: ast.expr) -> bool:
+def _is_eager_break(scope: Scope, decorator: ast.expr) -> bool:
     if isinstance(decorator, ast.Call):
         decorator = decorator.func
-    return last_name(decorator) == EAGER_BREAK
-
-
-def tests_on_the_way(source: Source, node: ast.AST) -> Iterator[Test]:
-    """Give each test, and the value it must have, for ``node`` to run inside its function."""
-    for parent in source.ancestors(node):
-        yield from _tests_of(parent, node)
-        if isinstance(parent, Function | ast.Lambda | ast.ClassDef):
-            return
-        node = parent
-
-
-def _tests_of(parent: ast.AST, child: ast.AST) -> Iterator[Test]:
-    match parent:
-        case ast.If() | ast.While():
-            if child in parent.body:
-                yield parent.test, True
-            elif child in parent.orelse:
-                yield parent.test, False
-        case ast.IfExp():
-            if child is not parent.test:
-                yield parent.test, child is parent.body
-        case ast.BoolOp():
-            earlier = parent.values[: parent.values.index(child)]  # type: ignore[arg-type]
-            yield from ((value, isinstance(parent.op, ast.And)) for value in earlier)
-    for block in _blocks(parent):
-        if child in block:
-            yield from _earlier(block[: block.index(child)])
-
-
-def _earlier(statements: list[ast.stmt]) -> Iterator[Test]:
-    """Give the tests of early exits: what is reached after them is what they did not stop."""
-    for statement in statements:
-        match statement:
-            case ast.If(test=test, body=body, orelse=orelse):
-                if _leaves(body):
-                    yield test, False
-                elif _leaves(orelse):
-                    yield test, True
-            case ast.Assert(test=test):
-                yield test, True
-            case ast.With(body=body):
-                yield from _earlier(body)
-
-
-def _leaves(block: list[ast.stmt]) -> bool:
-    match block[-1:]:
-        case [ast.If(body=body, orelse=orelse)]:
-            return _leaves(body) and _leaves(orelse)
-        case [last]:
-            return isinstance(last, _LEAVES)
-    return False
-
-
-def _blocks(node: ast.AST) -> Iterator[list[ast.stmt]]:
-    for name in ("body", "orelse", "finalbody"):
-        block = getattr(node, name, None)
-        if isinstance(block, list):
-            yield block
+    return last_name(decorator) in scope.eager_break_names
 
 
 def piecewise_value(scope: Scope, node: ast.expr, depth: int = 6) -> bool | None:
@@ -114,11 +95,27 @@ def piecewise_value(scope: Scope, node: ast.expr, depth: int = 6) -> bool | None
             answer = None if inner is None else not inner
         case ast.BoolOp(op=op, values=values):
             answer = _combine(op, [piecewise_value(scope, v, depth - 1) for v in values])
+        case ast.IfExp():
+            taken = _taken(scope, node, depth)
+            answer = None if taken is node else piecewise_value(scope, taken, depth - 1)
         case ast.Compare(left=left, ops=[op], comparators=[right]):
-            answer = _compare(scope.resolve(left), op, scope.resolve(right))
+            left, right = (_taken(scope, side, depth) for side in (left, right))
+            answer = _compare(left, op, right)
         case ast.Call() | ast.Attribute():
             answer = _call(scope, node, depth)
     return answer
+
+
+def _taken(scope: Scope, node: ast.expr, depth: int) -> ast.expr:
+    """Give the side of a conditional expression that counts in piecewise mode, if that is clear."""
+    node = scope.resolve(node)
+    while depth > 0 and isinstance(node, ast.IfExp):
+        depth -= 1
+        value = piecewise_value(scope, node.test, depth)
+        if value is None:
+            break
+        node = scope.resolve(node.body if value else node.orelse)
+    return node
 
 
 def _combine(op: ast.boolop, values: list[bool | None]) -> bool | None:
@@ -129,7 +126,7 @@ def _combine(op: ast.boolop, values: list[bool | None]) -> bool | None:
 
 
 def _call(scope: Scope, node: ast.Call | ast.Attribute, depth: int) -> bool | None:
-    """Know the helper, ``bool(...)``, and functions of the file that return one expression."""
+    """Know the helper, ``bool(...)``, and functions of the file that always return the same."""
     if isinstance(node, ast.Call):
         name = last_name(node.func)
         if name in scope.helper_names or name in {HELPER, _AVAILABLE}:
@@ -138,25 +135,18 @@ def _call(scope: Scope, node: ast.Call | ast.Attribute, depth: int) -> bool | No
             return piecewise_value(scope, node.args[0], depth - 1)
     else:
         name = node.attr  # a property of the class may wrap the question
-    answers = {
-        piecewise_value(scope, result, depth - 1)
-        for function in scope.functions.get(name or "", [])
-        for result in [_only_result(function)]
-        if result is not None
-    }
+    answers = {_result(scope, function, depth) for function in scope.functions.get(name or "", [])}
     return answers.pop() if len(answers) == 1 else None
 
 
-def _only_result(function: Function) -> ast.expr | None:
-    body = [s for s in function.body if not _is_docstring(s)]
-    match body:
-        case [ast.Return(value=ast.expr() as value)]:
-            return value
-    return None
-
-
-def _is_docstring(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+def _result(scope: Scope, function: Function, depth: int) -> bool | None:
+    """Give what a function of the file returns in piecewise mode, if every way gives the same."""
+    flow = follow(function.body, lambda test: piecewise_value(scope, test, depth - 1))
+    if not any(isinstance(node, ast.Return) and node.value for node in ast.walk(function)):
+        return None  # a stub that a subclass fills
+    results = [*flow.returned, *([None] if flow.goes_on else [])]
+    values = {False if r is None else piecewise_value(scope, r, depth - 1) for r in results}
+    return values.pop() if len(values) == 1 else None
 
 
 def _compare(left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool | None:

@@ -33,6 +33,11 @@ def rewrite(files: Files) -> dict[str, bytes]:
             f"This tree has no {FILE}, which says whether a forward pass is piecewise.",
             "Give the whole vllm package as the target.",
         )
+    if seen.unknown and seen.needs_change:
+        raise CannotDo(
+            f"{seen.unknown[0]} hands the event on in a way that this fix cannot follow.",
+            "Nothing was written: a wait that is overlooked would become a silent race.",
+        )
     if seen.context is not None and missing_helper(seen):
         changed[FILE] = with_helper(seen.context)
     for source, sites in _by_file(seen):

@@ -6,10 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from capdoctor.errors import CannotDo
-from capdoctor.vendored_fixes.source import Function, Source
+from capdoctor.vendored_fixes.source import Function, Source, last_name
 from capdoctor.vendored_fixes.sparse_mla.sites import Kind, Site, find_sites
-
-CURRENT = "current_stream"
+from capdoctor.vendored_fixes.sparse_mla.streams import (
+    CURRENT,
+    is_current,
+    named_stream,
+    stream_around,
+)
 
 
 def stand_in(site: Site) -> str | None:
@@ -33,17 +37,24 @@ def _compute_streams(site: Site) -> Iterator[str]:
     """Give ways to spell the compute stream at the site, the nearest first."""
     source, place = site.source, site.source.function_of(site.call)
     wanted = ast.dump(site.scope.resolve(site.stream)) if site.stream else ""
+    # Inside ``with side_stream:`` asking for the current stream gives the one that has to wait.
+    is_elsewhere = stream_around(source, site.call) is not None
     for node in ast.walk(place or source.tree):
         match node:
             case ast.Call(func=ast.Attribute(value=other, attr="wait_stream"), args=[compute]):
-                if ast.dump(site.scope.resolve(other)) == wanted and _reaches(site, compute):
+                named = named_stream(source, node, other) or other
+                if ast.dump(site.scope.resolve(named)) != wanted or not _reaches(site, compute):
+                    continue
+                if not is_current(compute) or not is_elsewhere:
                     yield ast.unparse(compute)
     for node in ast.walk(place or source.tree):
         match node:
             case ast.Assign(targets=[ast.Name() as target], value=ast.Call(func=function)):
-                if _ends_in_current(function) and _reaches(site, target):
+                inside = stream_around(source, target) is not None
+                if last_name(function) == CURRENT and not inside and _reaches(site, target):
                     yield target.id
-    yield from _module_wide(source)
+    if not is_elsewhere:
+        yield from _module_wide(source)
 
 
 def _module_wide(source: Source) -> Iterator[str]:
@@ -58,15 +69,8 @@ def _module_wide(source: Source) -> Iterator[str]:
     for record in find_sites(source):
         if record.kind is Kind.RECORD:
             for argument in record.call.args:
-                if isinstance(argument, ast.Call) and _ends_in_current(argument.func):
+                if is_current(argument):
                     yield ast.unparse(argument)
-
-
-def _ends_in_current(function: ast.expr) -> bool:
-    match function:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name == CURRENT
-    return False
 
 
 def _reaches(site: Site, value: ast.expr) -> bool:

@@ -11,6 +11,7 @@ from capdoctor.vendored_fixes.rewriting import Edit
 from capdoctor.vendored_fixes.sparse_mla.conditions import piecewise_value
 from capdoctor.vendored_fixes.sparse_mla.ordering import stand_in
 from capdoctor.vendored_fixes.sparse_mla.sites import Kind, Site, State
+from capdoctor.vendored_fixes.sparse_mla.streams import named_stream
 
 RECORD_REMARK = "An event recorded in a captured graph segment cannot be waited on outside it."
 WAIT_REMARK = "The event is not recorded in piecewise mode: wait for all of the compute stream."
@@ -35,6 +36,9 @@ def plan(site: Site, helper: str) -> Edit:
 def _choose(site: Site, test: str, other: str | None, remark: str) -> Edit:
     source = site.source
     statement = source.statement_of(site.call)
+    if isinstance(statement, ast.Assign) and statement.value is site.call:
+        whole = source.span(statement)  # a new event is made; without it the old one stays
+        return choose(whole, whole, test, other, remark)
     alone = isinstance(statement, ast.Expr) and statement.value is site.call
     span = source.span(site.call)
     return choose(span if alone else (0, 0, 0, 0), span, test, other, remark)
@@ -74,7 +78,8 @@ def _orders(site: Site, node: ast.expr) -> bool:
             if site.stream is None:
                 return False
             resolve = site.scope.resolve
-            return ast.dump(resolve(stream)) == ast.dump(resolve(site.stream))
+            named = named_stream(site.source, node, stream) or stream
+            return ast.dump(resolve(named)) == ast.dump(resolve(site.stream))
     return False
 
 

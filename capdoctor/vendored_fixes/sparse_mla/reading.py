@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from capdoctor.model import FixSite, FixStatus
 from capdoctor.vendored_fixes.contract import Files, Reading
 from capdoctor.vendored_fixes.source import Source, Unreadable, parse
 from capdoctor.vendored_fixes.sparse_mla.helper import FILE, ForwardContext, read_forward_context
-from capdoctor.vendored_fixes.sparse_mla.scope import EVENT, HELPER
-from capdoctor.vendored_fixes.sparse_mla.sites import Kind, Site, State, defines_group, find_sites
+from capdoctor.vendored_fixes.sparse_mla.scope import EVENT, HELPER, Scope
+from capdoctor.vendored_fixes.sparse_mla.sites import (
+    Kind,
+    Site,
+    State,
+    defines_group,
+    find_sites,
+    never_in_piecewise,
+)
+from capdoctor.vendored_fixes.sparse_mla.uses import receivers_of, unknown_uses
 
 BREAKABLE = "vllm/compilation/breakable_cudagraph.py"
 # Callers that only have set_logical_topk_ready or record_logical_topk_ready do not count.
@@ -36,6 +46,18 @@ _STATUS = {
 
 
 @dataclass(frozen=True)
+class Use:
+    """A place where the event goes out of sight."""
+
+    source: Source
+    node: ast.expr
+
+    def __str__(self) -> str:
+        """Say where."""
+        return f"{self.source.path} line {self.node.lineno}"
+
+
+@dataclass(frozen=True)
 class Survey:
     """Everything that a tree shows about this fix."""
 
@@ -44,6 +66,7 @@ class Survey:
     has_group: bool
     has_piecewise: bool
     unreadable: tuple[FixSite, ...]
+    unknown: tuple[Use, ...] = ()
 
     @property
     def needs_change(self) -> tuple[Site, ...]:
@@ -71,7 +94,18 @@ def survey(files: Files) -> Survey:
         has_group=any(defines_group(source) for source in sources.values()),
         has_piecewise=BREAKABLE in files or (context is not None and context.has_mode),
         unreadable=tuple(unreadable),
+        unknown=tuple(_unknown(sites, sources.values())),
     )
+
+
+def _unknown(sites: list[Site], sources: Iterable[Source]) -> Iterator[Use]:
+    scopes = [Scope(source) for source in sources]
+    receivers = {name for scope in scopes for name in receivers_of(scope)}
+    calls = {site.call for site in sites}
+    for scope in scopes:
+        for node in unknown_uses(scope, calls, receivers):
+            if not never_in_piecewise(scope, node):
+                yield Use(scope.source, node)
 
 
 def _settled(sites: list[Site]) -> list[Site]:
@@ -102,10 +136,12 @@ def _not_applicable(seen: Survey) -> str | None:
     kinds = {site.kind for site in seen.sites}
     if not seen.has_group:
         return "no file of this tree defines SparseMLAIndexGroup"
+    lost = f"; {seen.unknown[0]} hands it on in a way that is not followed" if seen.unknown else ""
     if Kind.WAIT not in kinds:
-        return f"nothing in this tree waits on {EVENT}"
+        return f"nothing in this tree waits on {EVENT}{lost}"
     if Kind.RECORD not in kinds:
-        return f"nothing in this tree records {EVENT}: a layout that this fix does not know"
+        unknown = "a layout that this fix does not know"
+        return f"nothing in this tree records {EVENT}: {unknown}{lost}"
     if not seen.has_piecewise:
         return "this tree has no piecewise capture: no breakable graphs, no graph mode per forward"
     return None

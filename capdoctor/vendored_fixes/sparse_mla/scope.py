@@ -10,6 +10,7 @@ from functools import cached_property
 from capdoctor.vendored_fixes.source import Function, Source
 
 HELPER = "in_piecewise_cudagraph"
+EAGER_BREAK = "eager_break_during_capture"
 EVENT = "logical_topk_ready"
 
 
@@ -22,14 +23,23 @@ class Scope:
     @cached_property
     def helper_names(self) -> frozenset[str]:
         """Every name under which the file calls the piecewise helper."""
+        return self.names_of(HELPER)
+
+    def names_of(self, imported: str) -> frozenset[str]:
+        """Give a name with the other names under which the file imports it."""
         aliases = {
             alias.asname or alias.name
             for node in self.source.nodes
             if isinstance(node, ast.ImportFrom)
             for alias in node.names
-            if alias.name == HELPER
+            if alias.name == imported
         }
-        return frozenset(aliases | {HELPER})
+        return frozenset(aliases | {imported})
+
+    @cached_property
+    def eager_break_names(self) -> frozenset[str]:
+        """Every name of the decorator that breaks out of a captured segment."""
+        return self.names_of(EAGER_BREAK)
 
     @cached_property
     def functions(self) -> dict[str, list[Function]]:
@@ -72,18 +82,28 @@ class Scope:
     def is_event(self, node: ast.expr, depth: int = 4) -> bool:
         """Say whether ``node`` is the logical top-k event, by attribute, parameter or alias."""
         match node:
-            case ast.Attribute(attr=name) if name == EVENT:
+            case ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=name)) if (
+                name == EVENT
+            ):
                 return True
             case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=name), *_]):
                 return bool(name == EVENT)
-            case ast.NamedExpr(value=value):
-                return self.is_event(value, depth)
-            case ast.IfExp(body=body, orelse=orelse):
-                return self.is_event(body, depth) or self.is_event(orelse, depth)
             case ast.Name(id=name):
                 values = self.values(node) if depth else []
                 return name == EVENT or any(self.is_event(v, depth - 1) for v in values)
-        return False
+        return any(self.is_event(part, depth) for part in _may_be(node))
+
+
+def _may_be(node: ast.expr) -> list[ast.expr]:
+    """Give the parts of an expression that its value may be, or that hold its value."""
+    match node:
+        case ast.NamedExpr(value=value) | ast.Subscript(value=value):
+            return [value]
+        case ast.BoolOp(values=values):
+            return values
+        case ast.IfExp(body=body, orelse=orelse):
+            return [body, orelse]
+    return []
 
 
 def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
@@ -91,6 +111,8 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
         case ast.Assign(targets=targets, value=value):
             for target in targets:
                 yield from _pairs(target, value)
+        case ast.For(target=ast.Name(id=name), iter=ast.Tuple(elts=values) | ast.List(elts=values)):
+            yield from ((name, value) for value in values)
         case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
             yield name, value
         case ast.NamedExpr(target=ast.Name(id=name), value=value):

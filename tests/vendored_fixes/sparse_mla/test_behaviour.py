@@ -34,12 +34,16 @@ class Device:
 
     log: list[tuple[str, ...]] = field(default_factory=list)
     capturing: bool = False
+    current: list[Stream] = field(default_factory=list)
 
 
 class Event:
     def __init__(self, name: str, device: Device) -> None:
         self.name, self.device = name, device
         self.state = "never"
+
+    def wait(self) -> None:
+        self.device.current[-1].wait_event(self)
 
     def record(self, stream: Stream) -> None:
         self.state = "captured" if self.device.capturing else "eager"
@@ -61,9 +65,11 @@ class Stream:
         self.device.log.append(("wait_stream", self.name, other.name))
 
     def __enter__(self) -> None:  # noqa: D105
+        self.device.current.append(self)
         self.device.log.append(("enter", self.name))
 
     def __exit__(self, *_: object) -> None:  # noqa: D105
+        self.device.current.pop()
         self.device.log.append(("leave", self.name))
 
 
@@ -95,6 +101,8 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     names = [
         "torch",
         "vllm",
+        "vllm.compilation",
+        "vllm.compilation.breakable_cudagraph",
         "vllm.config",
         "vllm.logger",
         "vllm.utils",
@@ -113,13 +121,14 @@ def build(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         modules = {name: types.ModuleType(name) for name in names}
         for name, module in modules.items():
             monkeypatch.setitem(sys.modules, name, module)
-        compute = Stream("compute", device)
+        device.current.append(Stream("compute", device))
         fakes: dict[str, dict[str, Any]] = {
             "torch": {"Stream": Stream, "Event": Event, "Tensor": object},
             "vllm": {"_custom_ops": None},
+            "vllm.compilation.breakable_cudagraph": {"eager_break_during_capture": lambda f: f},
             "vllm.config": {"CUDAGraphMode": modes(), "VllmConfig": 0, "ParallelConfig": 0},
             "vllm.logger": {"init_logger": lambda name: name},
-            "vllm.utils.torch_utils": {"current_stream": lambda: compute},
+            "vllm.utils.torch_utils": {"current_stream": lambda: device.current[-1]},
             "vllm.v1.attention.backends.mla.sparse_utils": {
                 "convert": lambda _: device.log.append(("convert",))
             },
@@ -172,6 +181,10 @@ def trees() -> list[Any]:
         "inverted_test",
         "useless_guard",
         "helper_for_checkers_only",
+        "wait_inside_the_stream",
+        "wait_through_a_helper",
+        "record_through_a_helper",
+        "eager_break_beside_a_plain_record",
     ]
     return [pytest.param(read_case(ROOM / f"{name}.txtar"), id=name) for name in names]
 
@@ -194,7 +207,7 @@ def test_in_piecewise_mode_the_side_stream_waits_for_the_compute_stream(
     log = engine.device.log
     assert ("record", "logical", "compute") not in log
     wait, work = log.index(("wait_stream", "side", "compute")), log.index(("convert",))
-    assert wait < log.index(("enter", "side")) < work
+    assert wait < work > log.index(("enter", "side"))
     assert log[-1] == ("wait_event", "compute", "physical"), "and compute waits for side"
 
 
@@ -259,6 +272,14 @@ def test_a_tree_that_is_half_written_crashes_as_before_but_never_races(
         except InvalidArgument:
             continue
         assert any(e[0].startswith("wait") and e[1] in {"copy", "side"} for e in engine.device.log)
+
+
+def test_a_wait_that_only_others_have_is_put_in(build: Any) -> None:
+    case = read_case(ROOM / "stand_in_for_others.txtar")
+    for files, waits in ((case.before, 0), ({**case.before, **case.after}, 1)):
+        engine = build(files)
+        engine.forward("PIECEWISE", breaks=True)
+        assert engine.device.log.count(("wait_stream", "side", "compute")) == waits
 
 
 def with_capture_check(case: Case) -> Case:

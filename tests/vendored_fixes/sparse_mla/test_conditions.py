@@ -11,6 +11,7 @@ from capdoctor.vendored_fixes.source import parse
 from capdoctor.vendored_fixes.sparse_mla.conditions import barred
 from capdoctor.vendored_fixes.sparse_mla.scope import Scope
 
+AVAILABLE = "is_forward_context_available()"
 PIECEWISE = "in_piecewise_cudagraph()"
 MODE = "get_forward_context().cudagraph_runtime_mode"
 
@@ -62,6 +63,17 @@ BARRED = {
     "available": f"if not (is_forward_context_available() and {MODE} == M.PIECEWISE): site()",
     "context": f"if not (_forward_context is not None and {MODE} == M.PIECEWISE): site()",
     "import alias": "from vllm.ctx import in_piecewise_cudagraph as p\nif not p(): site()",
+    "nested exits": f"if is_forward_context_available():\n    if {PIECEWISE}: return\nsite()",
+    "conditional mode": f"m = {MODE} if {AVAILABLE} else M.NONE\nif m != M.PIECEWISE: site()",
+    "conditional test": f"if not ({PIECEWISE} if {AVAILABLE} else False): site()",
+    "match mode": f"match {MODE}:\n    case M.FULL | M.NONE: site()",
+    "match rest": f"match {MODE}:\n    case M.PIECEWISE: pass\n    case _: site()",
+    "match exit": f"match {PIECEWISE}:\n    case True: return\nsite()",
+    "match false": f"match {PIECEWISE}:\n    case False: site()",
+    "several returns": f"def p():\n    if not {AVAILABLE}: return False\n    return {PIECEWISE}\n"
+    "if not p(): site()",
+    "returns by branch": f"def p():\n    if {PIECEWISE}: return True\n    return False\n"
+    "if not p(): site()",
 }
 OPEN = {
     "nothing": "site()",
@@ -82,6 +94,15 @@ OPEN = {
     "nested function": f"if not {PIECEWISE}:\n    def g():\n        site()\n    return g",
     "loop break": f"for i in x:\n    if {PIECEWISE}:\n        break\nsite()",
     "while": f"while {PIECEWISE}:\n    site()",
+    "match other mode": f"match {MODE}:\n    case M.FULL: pass\n    case _: site()",
+    "match with a guard": f"match {PIECEWISE}:\n    case True if x: return\nsite()",
+    "match pattern": "match y:\n    case [a]: return\nsite()",
+    "match without a fit": "match x:\n    case 1: return\n    case 2: return\nsite()",
+    "exit in a loop": f"for i in x:\n    if {PIECEWISE}: return\nsite()",
+    "stub": "def p(): pass\nif p(): site()",
+    "stub that raises": "def p(): raise NotImplementedError\nif p(): site()",
+    "returns that differ": f"def p():\n    if x: return {PIECEWISE}\n    return False\n"
+    "if not p(): site()",
     "recursive": "def p(): return p()\nif not p(): site()",
 }
 

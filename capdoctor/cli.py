@@ -5,8 +5,13 @@ A command's module is imported only when that command runs: ``capdoctor --help``
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import shlex
+import signal
 import sys
+import threading
 from typing import Any, NoReturn
 
 import typer
@@ -24,7 +29,11 @@ VERBS: dict[str, tuple[str, str]] = {
 }
 ALIASES = {"apply": "apply-fix"}
 FAULT_EXIT_CODE = 4
+CANNOT_DO = 3
+INTERRUPTED = 130
+BROKEN_PIPE = 141  # 128 + SIGPIPE, as a shell reports a command that had no reader
 GIT_STOPS = 128
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class LazyGroup(TyperGroup):
@@ -81,7 +90,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
     # Rich's help costs a second start-up's worth of imports: only where someone looks at it.
-    rich_markup_mode="rich" if sys.stdout.isatty() else None,
+    rich_markup_mode="rich" if sys.stdout is not None and sys.stdout.isatty() else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -98,35 +107,103 @@ def capdoctor(
 
 def main() -> NoReturn:
     """Run the command line and leave with the exit code of the contract."""
+    _prepare_streams()
+    try:
+        code = _guarded()
+    except KeyboardInterrupt:  # one more while another end was being told
+        code = INTERRUPTED
+    _leave(code)
+
+
+def _guarded() -> int:
+    try:
+        code = _run()
+        sys.stdout.flush()
+    except CapdoctorError as error:
+        _show(error.sentence, error.hint)
+        return error.exit_code
+    except KeyboardInterrupt:
+        _show("interrupted", "")
+        return INTERRUPTED
+    except OSError as error:
+        return _of_system_error(error)
+    except Exception as fault:  # noqa: BLE001 - the one boundary: what nobody foresaw is our bug
+        return _fault(fault)
+    return code
+
+
+def _prepare_streams() -> None:
+    """Open what the caller closed, and have no character that the locale lacks end a command.
+
+    A standard stream that is closed leaves its number to the next file or pipe, which then gets
+    what was meant for the stream.
+    """
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # noqa: PLR2004 - stdin, stdout, stderr
+        os.set_inheritable(number, True)
+    os.close(number)
+    sys.stdout = sys.stdout or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    sys.stderr = sys.stderr or open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115, PTH123
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _run() -> int:
+    before = sys.stdout
     try:
         app(prog_name="capdoctor")
     except SystemExit as leaving:
-        _leave(leaving.code if isinstance(leaving.code, int) else 0)
-    except CapdoctorError as error:
-        _show(error.sentence, error.hint)
-        _leave(error.exit_code)
-    except BrokenPipeError:
-        # The reader went away: nobody is left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        _leave(1)
-    except Exception as fault:  # noqa: BLE001 - the one boundary: what nobody foresaw is our bug
-        from capdoctor.report.fault import write_fault_report
+        if sys.stdout is not before:  # Typer puts a mute one there when its reader went away
+            return BROKEN_PIPE
+        code = leaving.code if isinstance(leaving.code, int) else 0
+        if code == INTERRUPTED:  # Typer's own, for Ctrl-C before a command took it over
+            _show("interrupted", shlex.join(["capdoctor", *sys.argv[1:]]))
+        return code
+    return 0
 
-        path = write_fault_report(fault, sys.argv[1:])
-        _show(f"capdoctor itself failed: {type(fault).__name__}", f"please report it with {path}")
-        _leave(FAULT_EXIT_CODE)
-    _leave(0)
+
+def _of_system_error(error: OSError) -> int:
+    """Say what a system error means that no command expected: most are one of stdout's."""
+    if isinstance(error, BrokenPipeError):
+        _give_stdout_up()  # the reader went away: nobody is left to tell
+        return BROKEN_PIPE
+    if error.errno not in _NO_ROOM:
+        return _fault(error)
+    _give_stdout_up()
+    _show(f"the answer cannot be written: {error.strerror}", "free some space, or write elsewhere")
+    return CANNOT_DO
+
+
+def _give_stdout_up() -> None:
+    """Send what is still buffered nowhere, lest the interpreter complains while it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
+def _fault(fault: Exception) -> int:
+    from capdoctor.report.fault import write_fault_report
+
+    path = write_fault_report(fault, sys.argv[1:])
+    _show(f"capdoctor itself failed: {type(fault).__name__}", f"please report it with {path}")
+    return FAULT_EXIT_CODE
 
 
 def _show(sentence: str, hint: str) -> None:
     from capdoctor.report.safe_text import printable
 
-    sys.stderr.write(f"capdoctor: {printable(sentence)}\n")
-    if hint:
-        sys.stderr.write(f"hint: {printable(hint)}\n")
+    text = f"capdoctor: {printable(sentence)}\n" + (f"hint: {printable(hint)}\n" if hint else "")
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        return  # there is nowhere else to say it; the exit code does
 
 
 def _leave(code: int) -> NoReturn:
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the answer is given, its code stands
+    # A KeyboardInterrupt that passed through exec() of a text, as dataclasses do, makes CPython end
+    # by SIGINT however it was handled since; the next exec() of a text takes that back.
+    exec("")  # noqa: S102
     sys.exit(_for_git(code) if sys.argv[1:2] == ["bisect"] and "probe" in sys.argv else code)
 
 

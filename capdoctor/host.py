@@ -67,8 +67,7 @@ def describe_host(disk_of: Path | None = None) -> Host:
 
 def state_folder() -> Path:
     """Give capdoctor's folder for what should outlive a command (XDG_STATE_HOME)."""
-    home = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(home).expanduser() / "capdoctor"
+    return _user_folder("XDG_STATE_HOME", ".local/state") / "capdoctor"
 
 
 def runs_folder() -> Path:
@@ -78,8 +77,18 @@ def runs_folder() -> Path:
 
 def cache_folder() -> Path:
     """Give capdoctor's folder for what can be made again (XDG_CACHE_HOME)."""
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(home).expanduser() / "capdoctor"
+    return _user_folder("XDG_CACHE_HOME", ".cache") / "capdoctor"
+
+
+def _user_folder(variable: str, below_home: str) -> Path:
+    """Give a folder of the user's; a user without a home has one in the temporary folder."""
+    given = os.environ.get(variable)
+    if given:
+        return Path(given).expanduser()
+    try:
+        return Path.home() / below_home
+    except RuntimeError:  # a container often runs under a number that no passwd entry has
+        return Path(tempfile.gettempdir()) / f"capdoctor-{os.getuid()}" / below_home
 
 
 def short_temporary_parent() -> Path:

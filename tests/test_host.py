@@ -89,3 +89,18 @@ def test_looking_at_the_machine_imports_neither_torch_nor_an_engine() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "'torch'" not in done.stdout
     assert "'vllm'" not in done.stdout
+
+
+def test_a_user_without_a_home_has_folders_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", homeless)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for folder in (host.state_folder(), host.cache_folder(), host.runs_folder()):
+        assert tmp_path in folder.parents
+    assert host.state_folder() != host.cache_folder()

@@ -97,6 +97,8 @@ def _kind(
         raise _unjudged(campaign, cast, at_bad)
     reasons = (end.reason,) if end.reason else ()
     if end.ending is Ending.CLEAN_END_CRASHES:
+        title = campaign.story.reference.title if campaign.story.reference else ""
+        reasons = (*reasons, f"both ends: {title}") if title else reasons
         reasons = (*reasons, "either the crash is older than the range, or the environment crashes")
     return _KINDS[end.ending], reasons
 
@@ -129,6 +131,8 @@ def _remarks(end: End, refined: Refined, cast: tuple[Vote, ...]) -> tuple[str, .
             for a, b in end.older
         )
         said.append(f"the verdict changes more than once: also between {pairs}")
+    if refined.refuted:
+        said.append("commits that should change nothing had different verdicts: each one counts")
     if end.flaky:
         said.append(f"the crash is flaky: it comes in about {end.rate:.0%} of the runs")
     if any(vote.judged.loosely for vote in cast):

@@ -21,8 +21,9 @@ from capdoctor.bisection.progress import BisectListener, Tested, Testing
 from capdoctor.bisection.refine import Refined, refine
 from capdoctor.bisection.search.advise import advise
 from capdoctor.bisection.search.bracket import newest_transition
-from capdoctor.bisection.search.case import Case, End, Ending, Settings
+from capdoctor.bisection.search.case import Case, End, Ending, Purpose, Settings
 from capdoctor.bisection.search.evidence import count
+from capdoctor.bisection.verdicts import mark_of
 from capdoctor.bisection.votes import CONTROL, seen_on, stuck, suspicion, votes
 from capdoctor.bisection.workers import Task, Workers, workers_for
 from capdoctor.errors import CannotDo
@@ -115,13 +116,25 @@ class Campaign:
         case = self.case(refined, crew)
         step = advise(case)
         if isinstance(step, End):
-            return step
+            return None if self._prove_parent(refined, step, crew) else step
         if self._over_budget():
             return None if crew.in_flight else _out_of_time(case)
         for position in step.positions:
-            self._announce(refined, case, position, step.purpose)
-            crew.take(Task(refined.line.runs_at(position), step.purpose, position))
+            task = Task(refined.line.runs_at(position), step.purpose, position)
+            self._start(refined, crew, task)
         return None
+
+    def _prove_parent(self, refined: Refined, end: End, crew: Workers) -> bool:
+        """Run the culprit's very parent where only a commit that should be like it was run."""
+        if end.ending is not Ending.FOUND or self._over_budget():
+            return False
+        parent = refined.line.before_change(end.hi)
+        judged = (vote for vote in votes(self.story) if vote.counts)
+        if any(one.run.sha == parent and mark_of(one.judged.verdict) for one in judged):
+            return False
+        position = end.hi if refined.line.find_fix else end.lo
+        self._start(refined, crew, Task(parent, Purpose.CONFIRM, position))
+        return True
 
     def _pause_if_stuck(self) -> None:
         reason = stuck(votes(self.story), self.story)
@@ -167,16 +180,19 @@ class Campaign:
         told = Tested(task.sha, task.purpose, judged.verdict, judged.reason, seconds)
         self.listener.tested(told)
 
-    def _announce(self, refined: Refined, case: Case, position: int, purpose: str) -> None:
+    def _start(self, refined: Refined, crew: Workers, task: Task) -> None:
+        self._announce(refined, self.case(refined, crew), task)
+        crew.take(task)
+
+    def _announce(self, refined: Refined, case: Case, task: Task) -> None:
         left = runs_left(case)
         around = newest_transition(count(case.seen), case.size)
-        sha = refined.line.runs_at(position)
         drawn = picture(case.size, case.seen)
         self.listener.testing(
             Testing(
-                sha,
-                commit_facts(self.mirror, sha).title,
-                purpose,
+                task.sha,
+                commit_facts(self.mirror, task.sha).title,
+                task.purpose,
                 around.hi - around.lo,
                 left,
                 minutes_left(left, self.story.runs, self.story.begin.request.workers),

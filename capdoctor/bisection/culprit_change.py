@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from capdoctor.bisection.history.commit_facts import CommitFacts, changed_files
+from capdoctor.bisection.history.gitcall import git
 from capdoctor.bisection.history.mirror import Mirror
 from capdoctor.bisection.history.pins import MovedPin, is_pin_file, moved_pins
-from capdoctor.bisection.history.tree_keys import tree_key
 from capdoctor.bisection.refine import ships
 from capdoctor.model import BisectAnswer, BisectResult
 
@@ -51,7 +51,7 @@ def with_change(campaign: Campaign, result: BisectResult, culprit: CommitFacts) 
 
 
 def _ships_the_same(mirror: Mirror, paths: tuple[str, ...], sha: str, parent: str) -> bool:
-    return tree_key(mirror, sha, paths) == tree_key(mirror, parent, paths)
+    return not git(mirror.folder, "diff-tree", "-r", "--name-only", parent, sha, "--", *paths)
 
 
 def _dependency(

@@ -43,6 +43,10 @@ class Line:
             return self.commits[-1]
         return self.commits[self.firsts[number]]
 
+    def before_change(self, position: int) -> str:
+        """Return the parent of ``changed_at(position)``; it may be an inert commit."""
+        return self.commits[self._places[self.changed_at(position)] - 1]
+
     def changed_at(self, position: int) -> str:
         """Return the commit that changed what a position ships: the candidate it stands for."""
         number = self._turn(position)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from capdoctor.model import BisectAnswer, BisectResult, ProbeRun
+from capdoctor.report.safe_text import one_line
 
 SHORT = 12
 MANY = 30
@@ -33,15 +34,15 @@ def _lines(result: BisectResult) -> Iterator[str]:
     yield from _candidates(result)
     yield from _islands(result)
     yield from _probes(result)
-    yield from _section("Next", (f"`{line}`" for line in result.next))
+    yield from _section("Next", (_code(line) for line in result.next))
     if result.resume_command:
-        yield f"Resume: `{result.resume_command}`"
+        yield f"Resume: {_code(result.resume_command)}"
 
 
 def _facts(result: BisectResult) -> Iterator[str]:
     culprit = result.culprit
     if culprit:
-        yield f"- commit: `{culprit.sha}`"
+        yield f"- commit: {_code(culprit.sha)}"
         yield f"- title: {_plain(culprit.title)}"
         yield f"- pull request: {culprit.pr or 'none named'}"
         yield f"- author date: {culprit.author_date}"
@@ -101,8 +102,20 @@ def _row(probe: ProbeRun) -> str:
 
 
 def _plain(text: str) -> str:
-    """Escape what Markdown or HTML would take for markup, and keep it on one line."""
-    return re.sub(r"([\\`*_{}\[\]<>|#@])", r"\\\1", " ".join(text.split()))
+    """Escape what Markdown or HTML would take for markup, and keep it on one line.
+
+    An escaped ``@`` still notifies whoever is called like that: an empty comment keeps it apart.
+    """
+    escaped = re.sub(r"([\\`*_{}\[\]<>|#~&])", r"\\\1", one_line(text))
+    return escaped.replace("@", "@<!-- -->")
+
+
+def _code(text: str) -> str:
+    """Return the text as a code span, however many backticks are in it."""
+    flat = one_line(text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", flat)), default=0))
+    pad = " " if "`" in flat else ""
+    return f"{fence}{pad}{flat}{pad}{fence}"
 
 
 def _duration(seconds: float) -> str:

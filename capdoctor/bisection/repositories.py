@@ -42,6 +42,7 @@ def find_repository(repo: str, python: Path | None) -> Path:
 
 
 def _folder(path: Path, source: str) -> Path:
+    path = path.expanduser()
     if not path.is_dir():
         raise CannotDo(
             f"{path} ({source}) is not a folder", "give the folder of a clone, or vllm or aiter"

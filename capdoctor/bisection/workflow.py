@@ -13,6 +13,7 @@ from capdoctor.bisection.descend import descend
 from capdoctor.bisection.history.commit_range import commit_range
 from capdoctor.bisection.history.layout import layout_of
 from capdoctor.bisection.history.mirror import Mirror, open_mirror
+from capdoctor.bisection.history.paths import check_paths, paths_inside
 from capdoctor.bisection.history.revisions import resolve
 from capdoctor.bisection.journal.disk import writing
 from capdoctor.bisection.journal.journal import Journal
@@ -29,8 +30,9 @@ from capdoctor.bisection.line import Line, whole_line
 from capdoctor.bisection.probes.choose import probe_for
 from capdoctor.bisection.probes.engine import model_in_repository
 from capdoctor.bisection.probes.probe import Probe
+from capdoctor.bisection.probes.strays import end_strays
 from capdoctor.bisection.progress import BisectListener, Planned, Silent
-from capdoctor.bisection.provisioning.worktrees import Worktrees
+from capdoctor.bisection.provisioning.worktrees import Worktrees, remove_tree
 from capdoctor.bisection.reference import read_reference
 from capdoctor.bisection.repositories import find_repository
 from capdoctor.bisection.request import BisectRequest
@@ -61,14 +63,19 @@ def bisect(
     source = find_repository(request.repo, python)
     request = _anywhere(request, source)
     chosen = probe or probe_for(request)
-    work = work_dir or new_work_folder(f"{Path(request.repo).name}-{request.good}-{request.bad}")
+    work = (
+        Path.cwd() / work_dir.expanduser()
+        if work_dir
+        else new_work_folder(f"{source.name}-{request.good}-{request.bad}")
+    )
     with writing(work):
         work.mkdir(parents=True, exist_ok=True)
     if (work / JOURNAL).exists() and Journal(work / JOURNAL).events():
         raise CannotDo(f"{work} holds a bisection already", resume_command(work))
     with locked(work):
-        mirror = open_mirror(source, work / "repository.git")
-        begin = _begin(request, mirror, chosen)
+        with _no_litter(work, ours=work_dir is None):
+            mirror = open_mirror(source, work / "repository.git")
+            begin = _begin(request, mirror, chosen)
         journal = Journal(work / JOURNAL)
         journal.append(begin_event(begin))
         story = Story(begin)
@@ -98,6 +105,17 @@ def resume(
         return _go_on(story, journal, mirror, chosen, listener or Silent())
 
 
+@contextmanager
+def _no_litter(work: Path, *, ours: bool) -> Iterator[None]:
+    """Remove the folder again when the bisection cannot even begin."""
+    try:
+        yield
+    except BaseException:
+        if ours:
+            remove_tree(work)
+        raise
+
+
 def _anywhere(request: BisectRequest, source: Path) -> BisectRequest:
     """Return the request without paths that depend on the folder it was made in."""
     if request.engine is None:
@@ -113,6 +131,8 @@ def _begin(request: BisectRequest, mirror: Mirror, probe: Probe) -> Begin:
     newer = resolve(mirror, request.newer)
     older = resolve(mirror, request.older, tip=newer.sha)
     found = commit_range(mirror, older.sha, newer.sha)
+    request = replace(request, paths=paths_inside(mirror, request.paths))
+    check_paths(mirror, found, request.paths)
     named = [
         f"{text} is {one.sha[:12]} ({one.found_as})"
         for text, one in ((request.older, older), (request.newer, newer))
@@ -131,6 +151,7 @@ def _go_on(
 ) -> BisectResult:
     work = journal.path.parent
     commits = commit_range(mirror, story.begin.older, story.begin.newer).commits
+    end_strays(work)  # of a bisection that was killed
     listener.planned(Planned(len(commits) - 1, str(work), story.begin.notes))
     line = whole_line(commits, find_fix=story.begin.request.find_fix)
     layout = layout_of(mirror, story.begin.newer)

@@ -117,10 +117,7 @@ class CUDAGraph:
         session = self.session
         if self._tape is not None and self._capture is not None:
             fault = session.machine.unsafe(threading.get_ident(), "free_graph_in_capture")
-            if fault is not None and session.stop_at_first:
-                session.machine.invalidate(fault)  # the device raises nothing here
-            else:
-                session.judge(fault, "CUDAGraph.reset")
+            session.write_down(fault, "CUDAGraph.reset", {})  # the device raises nothing here
         self._tape = self._capture = None
 
     def __del__(self) -> None:

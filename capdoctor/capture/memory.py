@@ -44,13 +44,13 @@ def check_request(session: Session, args: tuple[Any, ...], kwargs: Mapping[str, 
 
 
 def refuse(session: Session, size: int) -> None:
-    """Raise torch's out-of-memory error, or write it down."""
+    """Write torch's out-of-memory error down, and raise it under ``stop_at_first``."""
     rule = session.rule("out_of_memory")
     kind = getattr(torch, "OutOfMemoryError", torch.cuda.OutOfMemoryError)  # the name since 2.5
     error = kind(out_of_memory_text(session, size))
+    session.note(rule, "allocation", str(error))
     if session.stop_at_first:
         raise error
-    session.note(rule, "allocation", str(error))
 
 
 def out_of_memory_text(session: Session, size: int) -> str:

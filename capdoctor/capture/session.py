@@ -36,8 +36,8 @@ class Local(threading.local):
 class Session:
     """One virtual device while it is on.
 
-    ``stop_at_first`` decides what a broken rule does: raise as the device would, or be written
-    down in ``findings`` while the run goes on with its real value.
+    A broken rule is written down in ``findings``. Then ``stop_at_first`` decides: raise as the
+    device would, or go on with the real value.
     """
 
     def __init__(
@@ -89,17 +89,22 @@ class Session:
         return rules()[name].for_torch(self.release)
 
     def judge(self, fault: Fault | None, operation: str, **params: str) -> None:
-        """Raise or write down a fault; nothing happens for None."""
-        if fault is None:
-            return
-        rule = self.rule(fault.rule)
-        if rule.legal_anyway:
-            return
-        if self.stop_at_first:
-            if rule.invalidates:
-                self.machine.invalidate(fault)
+        """Write a fault down, and raise under ``stop_at_first``; nothing happens for None."""
+        rule = self.write_down(fault, operation, params)
+        if rule is not None and self.stop_at_first:
             raise self.error(rule, params)
-        self._write_down(rule, operation, params)
+
+    def write_down(
+        self, fault: Fault | None, operation: str, params: Mapping[str, str]
+    ) -> Rule | None:
+        """Write a fault down without raising; give the rule, None if there is nothing wrong."""
+        rule = None if fault is None else self.rule(fault.rule)
+        if fault is None or rule is None or rule.legal_anyway:
+            return None
+        self.note(rule, operation, rule.text(self.release, params, hip=self.hip))
+        if self.stop_at_first and rule.invalidates:
+            self.machine.invalidate(fault)
+        return rule
 
     def forbid(self, rule: str, operation: str, **params: str) -> None:
         """Judge something that breaks the capture of the current stream, if there is one."""
@@ -140,9 +145,6 @@ class Session:
         if rule.code is not None and name == "AcceleratorError":
             error.error_code = rule.code  # type: ignore[attr-defined]
         return error
-
-    def _write_down(self, rule: Rule, operation: str, params: Mapping[str, str]) -> None:
-        self.note(rule, operation, rule.text(self.release, params, hip=self.hip))
 
     def note(self, rule: Rule, operation: str, text: str) -> None:
         """Write a broken rule down at the user's own line."""

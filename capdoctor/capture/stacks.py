@@ -10,6 +10,7 @@ from types import CodeType, FrameType, TracebackType
 from capdoctor.model import Frame
 
 _OURS = str(Path(__file__).resolve().parent) + os.sep
+_DRIVER = _OURS + "segments.py"  # it is there on a real device too
 _DISPATCH = tuple(
     f"{os.sep}{Path('torch', *parts)}"
     for parts in (("utils", "_python_dispatch.py"), ("overrides.py",), ("_compile.py",))
@@ -21,15 +22,17 @@ _SITE = ("site-packages" + os.sep, "dist-packages" + os.sep)
 _DEPTH = 60
 
 
-def is_shim(filename: str) -> bool:
-    """Say whether frames of this file exist only because the device is virtual."""
+def is_ours(filename: str) -> bool:
+    """Say whether the file is no part of the user's program, nor of the torch that it calls."""
     return filename.startswith(_OURS) or filename.endswith(_DISPATCH)
 
 
 def _is_shim_frame(code: CodeType) -> bool:
-    if is_shim(code.co_filename):
-        return True
-    return code.co_name in _REENTRIES and code.co_filename.endswith(_OPERATORS)
+    """Say whether the frame exists only because the device is virtual."""
+    name = code.co_filename
+    if is_ours(name):
+        return not name.startswith(_DRIVER)
+    return code.co_name in _REENTRIES and name.endswith(_OPERATORS)
 
 
 def short_path(filename: str) -> str:
@@ -47,7 +50,7 @@ def user_stack() -> tuple[Frame, ...]:
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - traceback would read sources
     while frame is not None and len(frames) < _DEPTH:
         name = frame.f_code.co_filename
-        if not _is_shim_frame(frame.f_code) and not _is_torch(name):
+        if not (_is_shim_frame(frame.f_code) or is_ours(name) or _is_torch(name)):
             frames.append(Frame(short_path(name), frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
     return tuple(reversed(frames))

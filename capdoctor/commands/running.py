@@ -20,7 +20,8 @@ def required_model(
 
     A scenario is its own model: ``scenario/NAME``.
     """
-    if arguments and "--" not in argv:
+    passed_on = len(argv) - argv.index("--") - 1 if "--" in argv else 0
+    if arguments and len(arguments) > passed_on:
         raise UsageError(
             f"Unexpected argument {arguments[0]!r}.",
             "Name the model with --model; engine arguments come after --.",

@@ -8,6 +8,7 @@ from capdoctor.diagnosis import advice
 from capdoctor.diagnosis.case import Case
 from capdoctor.diagnosis.components import component_of
 from capdoctor.diagnosis.confidence import confidence_of
+from capdoctor.diagnosis.elsewhere import engine_of, fitted
 from capdoctor.diagnosis.evidence import evidence_of, follow_ons_of
 from capdoctor.diagnosis.findings import findings_of
 from capdoctor.diagnosis.fingerprint import fingerprints
@@ -16,12 +17,14 @@ from capdoctor.diagnosis.hang import known_hang
 from capdoctor.diagnosis.incident import Incident
 from capdoctor.diagnosis.roots import Root
 from capdoctor.diagnosis.signature import Signature
+from capdoctor.diagnosis.staging import went_on
 from capdoctor.diagnosis.verdicts import Judgement, died_by_facts, stage_by_facts
 from capdoctor.diagnosis.versions import plain
 from capdoctor.model import (
     Confidence,
     Diagnosis,
     ErrorInfo,
+    Frame,
     Json,
     ProcessRef,
     RunFacts,
@@ -55,7 +58,8 @@ def answer(case: Case, judgement: Judgement, warnings: tuple[str, ...]) -> Diagn
 def _crash(case: Case, root: Root, judgement: Judgement, warnings: tuple[str, ...]) -> Diagnosis:
     one = root.incident
     named = _name(case, root, judgement)
-    frame = root_frame(one)
+    frame = root_frame(one) or _dumped_frame(case, one)
+    engine = engine_of(case.run.engine, root.chain)
     exact, loose = fingerprints(one, named.stage)
     signature = named.signature
     about_version = advice.version_warning(signature, plain(case.versions))
@@ -63,7 +67,7 @@ def _crash(case: Case, root: Root, judgement: Judgement, warnings: tuple[str, ..
         verdict=judgement.verdict,
         crash_class=named.crash_class,
         stage=named.stage,
-        component=component_of(named.crash_class, signature, frame, case.run.engine),
+        component=component_of(named.crash_class, signature, frame, engine),
         error=error_info(one, case),
         root_frame=frame,
         raised_at=raised_at(one),
@@ -84,12 +88,24 @@ def _crash(case: Case, root: Root, judgement: Judgement, warnings: tuple[str, ..
     )
 
 
+def _dumped_frame(case: Case, one: Incident) -> Frame | None:
+    """Where the thread was that the C library aborted, if a handler printed its stack."""
+    if one.event is None or one.event.kind != "glibc_abort":
+        return None
+    for other in case.incidents:
+        if other.kind == "native" and other.frames and other.line > one.line:
+            return root_frame(other)
+    return None
+
+
 def _name(case: Case, root: Root, judgement: Judgement) -> _Named:
     match = root.match
-    signature = match.signature if match else None
+    signature = fitted(match.signature if match else None, root.chain)
     crash_class = signature.crash_class if signature else "unknown"
     stage = case.stage.stage
     confidence = confidence_of(match, root.incident, case.stage, root.rivals)
+    if confidence != "unknown" and went_on(root.incident, case.stage, case.run):
+        confidence = "possible"
     if judgement.verdict is Verdict.SERVING_CRASH:
         known = signature if signature and signature.crash_class == "serving_crash" else None
         return _Named("serving_crash", Stage.SERVING, "likely", known)

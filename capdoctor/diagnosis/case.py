@@ -11,7 +11,7 @@ from capdoctor.diagnosis.explain import Explained, explain
 from capdoctor.diagnosis.incident import Incident, lines_between
 from capdoctor.diagnosis.matching import Match, Subject, best_match
 from capdoctor.diagnosis.platforms import platform_of_incident, platform_of_run
-from capdoctor.diagnosis.roots import Root, find_root
+from capdoctor.diagnosis.roots import Root, find_root, is_stray
 from capdoctor.diagnosis.signature import Signature
 from capdoctor.diagnosis.staging import NO_STAGE, StageClaim, stage_of
 from capdoctor.diagnosis.versions import plain, versions_of
@@ -82,7 +82,7 @@ def work_up(run: Run, given: Given) -> Case:
         if promoted.root is not None and promoted.root.incident.kind != "death":
             return promoted
     stray = _work_up(run, given, collect_stray(run, given.total_lines))
-    if stray.root is None or stray.root.match is None:
+    if stray.root is None or (stray.root.match is None and is_stray(stray.root.incident)):
         return case
     if not case.incidents and case.run.ready is None:
         return stray
@@ -119,7 +119,8 @@ def _work_up(run: Run, given: Given, collected: Collected) -> Case:
     root = find_root(_after_ready(collected.incidents, run), explained, match)
     stage = NO_STAGE
     if root is not None:
-        stage = stage_of(root.incident, root.chain[1:], run)
+        later = _raised_on(root.chain, collected.incidents)
+        stage = stage_of(root.incident, (*root.chain[1:], *later), run)
         platform = platform_of_incident(root.incident, platform)
     return Case(run, given, collected, explained, versions, platform, root, stage)
 
@@ -148,7 +149,7 @@ class _Surroundings:
             incident=one,
             text=one.text.lower(),
             frames=frames,
-            stage=self._stage(one, relatives),
+            stage=self._stage(one, (*relatives, *_raised_on(chain, self.collected.incidents))),
             platform=platform_of_incident(one, self.platform),
             engine=self.run.engine,
             versions=self.versions,
@@ -173,6 +174,23 @@ class _Surroundings:
         before = lines_between(self.run.lines, one.line - _LINES_BEFORE, one.line - 1)
         near += [line.text for line in before if not _is_frame_like(line.text)]
         return "\n".join(near)
+
+
+def _raised_on(chain: Sequence[Incident], incidents: Iterable[Incident]) -> list[Incident]:
+    """What was raised while one of a chain was being handled, follow-ons such as 901 included.
+
+    The traceback of an error that passes a ``with`` begins there; that of ``capture_end`` after it
+    holds the frames above, and with them the stage.
+    """
+    members = {one.index for one in chain}
+    found: list[Incident] = []
+    for one in incidents:
+        if one.raised_from in members and one.index not in members:
+            members.add(one.index)
+            found.append(one)
+        if len(found) >= _RELATIVES:
+            break
+    return found
 
 
 def _is_frame_like(text: str) -> bool:

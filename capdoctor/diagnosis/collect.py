@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from capdoctor.diagnosis.driver_errors import decode
 from capdoctor.diagnosis.incident import Clue, Incident, Kind
 from capdoctor.diagnosis.roles import role_of
 from capdoctor.diagnosis.tables import table
-from capdoctor.logs import Death, ExceptionNode, Line, LinkKind, NativeEvent, Origin, Run
+from capdoctor.logs import (
+    Death,
+    ExceptionNode,
+    Line,
+    LinkKind,
+    NativeEvent,
+    Origin,
+    Run,
+    StackFrame,
+    package_path,
+)
+
+_NATIVE_PLACE = r"\b(?:CUDA|HIP|Cuda) [Ee]rror \(([\w./+-]+\.(?:cuh?|cpp|cc|hip|hpp|h|inl)):(\d+)\)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +43,8 @@ def collect(run: Run, *, promote: bool = False) -> Collected:
         clue_kinds -= frozenset(table("native_kinds")["promoted"])
     clues = []
     for event in run.events:
+        if _is_advice(event):
+            continue
         if event.kind in clue_kinds:
             clues.append(_clue(event))
         else:
@@ -37,6 +52,12 @@ def collect(run: Run, *, promote: bool = False) -> Collected:
     rows += [(death.line, death) for death in run.deaths]
     rows.sort(key=lambda row: row[0])
     return Collected(tuple(_incidents([row for _, row in rows])), tuple(clues))
+
+
+def _is_advice(event: NativeEvent) -> bool:
+    """Whether a line only lists what may have happened to a process."""
+    lowered = event.text.lower()
+    return any(mark in lowered for mark in table("native_kinds")["advice_marks"])
 
 
 def collect_stray(run: Run, total_lines: int) -> Collected:
@@ -66,9 +87,19 @@ def _of_line(index: int, line: Line) -> Incident:
         line=line.number,
         error_line=line.number,
         last_line=line.number,
+        native_frames=_place_in(line.text),
         driver=decode(line.text),
         bare=True,
     )
+
+
+def _place_in(text: str) -> tuple[StackFrame, ...]:
+    """The C++ source line that a message names, such as ``CUDA error (csrc/a.cuh:61): …``."""
+    found = re.search(_NATIVE_PLACE, text)
+    if found is None:
+        return ()
+    file, number = found.groups()
+    return (StackFrame(file, int(number), None, "", package_path(file)),)
 
 
 def _incidents(rows: list[object]) -> list[Incident]:
@@ -125,6 +156,7 @@ def _of_node(index: int, node: ExceptionNode, index_of: dict[int, int]) -> Incid
         bare=node.origin is Origin.BARE,
         truncated_head=node.truncated_head,
         cut_off=node.type is None,
+        ignored=node.preface.startswith(tuple(table("native_kinds")["ignored_prefaces"])),
     )
 
 

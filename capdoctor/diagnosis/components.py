@@ -7,6 +7,9 @@ from capdoctor.diagnosis.signature import Signature
 from capdoctor.diagnosis.tables import table
 from capdoctor.model import Frame
 
+# Whose fault it is where a class says "the engine's". Under the embedded engine it is the model's.
+_OF_ENGINE = {"sglang": "sglang", "embedded": "other"}
+
 
 def package_of(frame: Frame) -> str | None:
     """The component whose code a frame is, or None for code of others."""
@@ -30,6 +33,6 @@ def component_of(
             return package
         if default == "vllm":
             return "other"
-    if default == "vllm" and engine == "sglang":
-        return "sglang"
+    if default == "vllm":
+        return _OF_ENGINE.get(engine or "", default)
     return default

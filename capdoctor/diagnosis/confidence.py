@@ -36,6 +36,8 @@ def confidence_of(
         level = min(level, 2)
     if any(rival.kind != "death" for rival in rivals):
         level = min(level, 2)
+    if stage.stage is None and "stage_not" in kinds:
+        level = min(level, 1)  # the rule asks for the stage, and it is not known
     if match.at_most is not None:
         level = min(level, _ORDER.index(match.at_most))
     return _ORDER[level]

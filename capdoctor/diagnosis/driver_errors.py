@@ -38,13 +38,17 @@ _NAME = (
 )
 # What may stand right before a text of the table.
 _MARKER = (
-    r"(?i)(?:(?:CUDA|HIP|CUDART|ROCm)(?: driver| runtime)? error(?: code)?(?: \d+)?(?: at [^ ]+)?:?"
+    r"(?i)(?:(?:CUDA|HIP|CUDART|ROCm)(?: driver| runtime)? error(?: code)?(?: \d+)?(?: at [^ ]+)?"
+    r"(?: \([^()\s]+:\d+\))?:?"
     r"|Triton Error \[(?:CUDA|HIP)\]:(?:\s*Code: \d+, Mess+age:)?"
     r"|(?:Cuda|HIP) failure(?: \d+)?"
     r"|Failed: (?:(?:Cuda|HIP) error )?\S+"
     r"|\[HIP error\]|\bError \d{1,4}:|_error_string:)\s*[('\"]?\s*$"
 )
 _MARKER_REACH = 160
+# A text of which at least so much is left counts, in a line of at most so many characters.
+_SHORTEST_CUT = 16
+_LONGEST_CUT_LINE = 240
 _NUMBERED = r"Triton Error \[HIP\]:\s*Code: (\d+)|(?:CUDA|HIP) error(?: code)? (\d{1,4})\b"
 _HIP_SIGN = r"(?i)\bHIP\b|hipError|hipblas|\bROCm\b|\[AITER\]|TORCH_USE_HIP_DSA|RCCL"
 _CUDA_SIGN = r"\bCUDA\b|cudaError|CUBLAS|\bCuda\b"
@@ -173,6 +177,9 @@ def _code_by_name(message: str, index: _Index) -> int | None:
 
 def _code_by_text(message: str, index: _Index) -> int | None:
     lowered = message.lower()
+    cut = _code_of_cut_text(lowered, index)
+    if cut is not None:
+        return cut
     for text, code in index.texts:
         at = lowered.find(text)
         while at >= 0:
@@ -181,3 +188,27 @@ def _code_by_text(message: str, index: _Index) -> int | None:
                 return code
             at = lowered.find(text, at + 1)
     return None
+
+
+def _code_of_cut_text(lowered: str, index: _Index) -> int | None:
+    """The code of a text whose end is missing, as in a line cut at the edge of a terminal.
+
+    What is left must be the beginning of one text only, and no whole text itself.
+    """
+    if "\n" in lowered or len(lowered) > _LONGEST_CUT_LINE:
+        return None
+    whole = {text for text, _ in index.texts}
+    codes: set[int] = set()
+    longest = _SHORTEST_CUT - 1
+    for text, code in index.texts:
+        for size in range(len(text) - 1, longest - 1, -1):
+            if size < _SHORTEST_CUT or not lowered.endswith(text[:size]):
+                continue
+            codes = codes | {code} if size == longest else {code}
+            longest = size
+            break
+    if len(codes) != 1 or any(lowered.endswith(text) and len(text) >= longest for text in whole):
+        return None
+    start = len(lowered) - longest
+    marked = re.search(_MARKER, lowered[max(0, start - _MARKER_REACH) : start]) is not None
+    return next(iter(codes)) if marked else None

@@ -11,6 +11,8 @@ from capdoctor.model import STAGE_ORDER, Stage
 # SGLang answers HTTP before its own warm-up request; ready it is when it says so.
 _HTTP_READY = "server_ready"
 _FIRED_UP = "sglang_ready"
+# uvicorn calls its application started before it finds the port taken, and ends.
+_NOT_BOUND = "error while attempting to bind on address"
 
 
 def without_decoys(run: Run) -> Run:
@@ -19,6 +21,8 @@ def without_decoys(run: Run) -> Run:
     kept = tuple(mark for mark in run.marks if not any(text in mark.text for text in decoys))
     if run.engine == "sglang" and not any(mark.marker == _FIRED_UP for mark in kept):
         kept = tuple(mark for mark in kept if mark.marker != _HTTP_READY)
+    unbound = next((line.number for line in run.lines if _NOT_BOUND in line.text), 0)
+    kept = tuple(m for m in kept if m.stage is not Stage.SERVING or m.line > unbound)
     return run if len(kept) == len(run.marks) else replace(run, marks=counted_anew(kept))
 
 

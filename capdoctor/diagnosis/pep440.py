@@ -132,7 +132,9 @@ def _ordered(op: str, version: Version, bound: Version) -> bool:
         return version.public >= bound.key
     same_base = _trim(version.release) == _trim(bound.release)
     if op == "<":
-        excluded = version.is_pre and not bound.is_pre and same_base
+        # A pre-release of V is not < V; the pre-releases of V.post1 are only its own.
+        same = version.key[:4] == bound.key[:4] if bound.is_post else same_base
+        excluded = version.is_pre and not bound.is_pre and same
         return version.public < bound.key and not excluded
     post_of_bound = (
         version.is_post

@@ -1,7 +1,7 @@
 """A second start in the same log that no line announces.
 
-A process that dies while it imports prints nothing but its traceback. Behind the shutdown of an
-earlier, healthy run that traceback belongs to a new start.
+A process that dies early prints nothing but its traceback, and a log may have lost the lines before
+it. Behind the shutdown of an earlier, healthy run such a traceback belongs to a new start.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from capdoctor.diagnosis.marks import counted_anew
+from capdoctor.diagnosis.staging import is_of_startup
 from capdoctor.logs import ExceptionNode, Run
 from capdoctor.model import STAGE_ORDER, Stage
 
+_START_FAILED = ("failed to start", "Engine core initialization failed")
 _EARLY = frozenset(STAGE_ORDER[: STAGE_ORDER.index(Stage.SERVING)])
 
 
@@ -31,7 +33,7 @@ def split_restart(run: Run) -> tuple[Run, ...]:
         return (run,)
     stops = [stop.line for stop in run.interrupts if stop.line > ready.line]
     begins = [mark.line for mark in run.marks if mark.line > ready.line and mark.stage in _EARLY]
-    begins += [node.line for node in run.nodes if node.line > ready.line and _is_import(node)]
+    begins += [node.line for node in run.nodes if node.line > ready.line and _is_of_a_start(node)]
     begins = [begin for begin in begins if stops and begin > stops[0]]
     if not begins:
         return (run,)
@@ -39,8 +41,11 @@ def split_restart(run: Run) -> tuple[Run, ...]:
     return (_part(run, run.first_line, cut), _part(run, cut + 1, run.last_line))
 
 
-def _is_import(node: ExceptionNode) -> bool:
-    return sum(frame.function == "<module>" for frame in node.frames) > 1 and node.record is None
+def _is_of_a_start(node: ExceptionNode) -> bool:
+    """Whether only a start can have raised it: an import, start-up's functions, or its own words."""
+    imports = sum(frame.function == "<module>" for frame in node.frames) > 1 and node.record is None
+    said = node.record.message if node.record is not None else node.message
+    return imports or is_of_startup(node.frames) or any(text in said for text in _START_FAILED)
 
 
 def _part(run: Run, first: int, last: int) -> Run:

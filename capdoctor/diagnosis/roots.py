@@ -57,7 +57,14 @@ class Root:
 
 def find_root(incidents: Sequence[Incident], explained: Explained, matcher: Matcher) -> Root | None:
     """Choose the root among the incidents that nothing explains, or None if none may be one."""
-    heads = [one for one in incidents if one.index not in explained and may_be_root(one)]
+    causes = {explanation.cause for explanation in explained.values()}
+    heads = [
+        one
+        for one in incidents
+        if one.index not in explained
+        and may_be_root(one)
+        and not (one.ignored and one.index not in causes)
+    ]
     heads = heads[:_MOST_HEADS]
     found = [_of_chain(head, incidents, explained, matcher) for head in heads]
     found = [root for root in found if root.match is not None or not is_stray(root.incident)]
@@ -70,8 +77,12 @@ def find_root(incidents: Sequence[Incident], explained: Explained, matcher: Matc
 
 
 def is_stray(one: Incident) -> bool:
-    """Whether it is a raw line that no form of error is known for."""
-    return one.kind == "native" and one.bare and one.event is None
+    """Whether it is a raw line that no form of error is known for.
+
+    One that carries a driver's error and the C++ line that met it is an error all the same.
+    """
+    said = one.driver is not None and bool(one.native_frames)
+    return one.kind == "native" and one.bare and one.event is None and not said
 
 
 def may_be_root(one: Incident) -> bool:

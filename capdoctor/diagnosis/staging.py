@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from capdoctor.diagnosis.frames import path_of
@@ -11,7 +11,7 @@ from capdoctor.diagnosis.globs import frame_fits
 from capdoctor.diagnosis.incident import Incident
 from capdoctor.diagnosis.tables import table
 from capdoctor.logs import Run, StackFrame
-from capdoctor.model import Stage
+from capdoctor.model import STAGE_ORDER, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +25,13 @@ class StageClaim:
 
 
 NO_STAGE = StageClaim(None, "nothing")
+_CAPTURE_CODES = frozenset(range(900, 909))
+# The capture that comes next after a stage's lines.
+_CAPTURE_AFTER = {
+    Stage.PROFILE_RUN: Stage.PROFILE_CUDAGRAPH_MEMORY,
+    Stage.KV_CACHE: Stage.CAPTURE,
+    Stage.WARMUP: Stage.CAPTURE,
+}
 
 
 def stage_of(incident: Incident, relatives: Iterable[Incident], run: Run) -> StageClaim:
@@ -41,7 +48,32 @@ def stage_of(incident: Incident, relatives: Iterable[Incident], run: Run) -> Sta
     early = marked.stage in {None, Stage.IMPORT}
     if early and _is_import(incident.frames):
         return StageClaim(Stage.IMPORT, "import", text="an import was under way")
-    return marked
+    return _inside_a_capture(incident, marked)
+
+
+def is_of_startup(frames: tuple[StackFrame, ...]) -> bool:
+    """Whether a function on the stack runs at start-up only."""
+    return _by_frames(frames, NO_STAGE).stage is not None
+
+
+def _inside_a_capture(incident: Incident, marked: StageClaim) -> StageClaim:
+    """What the driver says of captures happens in one, though its first line was not printed."""
+    code = incident.driver.code if incident.driver is not None else None
+    stage = _CAPTURE_AFTER.get(marked.stage) if marked.stage is not None else None
+    if code not in _CAPTURE_CODES or stage is None:
+        return marked
+    return replace(marked, stage=stage)
+
+
+def went_on(incident: Incident, claim: StageClaim, run: Run) -> bool:
+    """Whether the process of an incident reached a later stage after it: it was survived."""
+    at = STAGE_ORDER.index(claim.stage) if claim.stage is not None else 0
+    return any(
+        STAGE_ORDER.index(mark.stage) > at
+        for mark in run.marks
+        if mark.line > incident.last_line and mark.certain
+        if not incident.stream.named or mark.stream.same_process(incident.stream)
+    )
 
 
 def _by_frames(frames: tuple[StackFrame, ...], marked: StageClaim) -> StageClaim:

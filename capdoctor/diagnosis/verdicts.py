@@ -40,7 +40,9 @@ def judge(case: Case, total_lines: int) -> Judgement:
     decided = _by_facts(case) or _by_interrupt(case) or _by_readiness(case)
     if decided is not None:
         return decided
-    if not has_engine_signs(case) and not _is_excerpt_of_one(case, total_lines):
+    if not has_engine_signs(case) and (
+        _is_of_another_program(case) or not _is_excerpt_of_one(case, total_lines)
+    ):
         return Judgement(Verdict.NOT_AN_ENGINE_LOG)
     if case.root is not None:
         return Judgement(Verdict.STARTUP_CRASH)
@@ -72,12 +74,17 @@ def stop_line(case: Case) -> tuple[int, str] | None:
     stops += [
         (s.line, s.text)
         for s in case.run.interrupts
-        if s.kind == "signal" and s.signal in {"SIGINT", "SIGTERM"} and case.run.ready is None
+        if s.kind == "signal" and s.signal in _stopping_signals(case)
     ]
     stops += [
         (one.line, one.text) for one in case.incidents if one.short_type == "KeyboardInterrupt"
     ]
     return min(stops) if stops else None
+
+
+def _stopping_signals(case: Case) -> frozenset[str]:
+    """Signals that speak of a person; once it is ready a front end ends its engine by SIGTERM."""
+    return frozenset({"SIGINT", "SIGTERM"} if case.run.ready is None else {"SIGINT"})
 
 
 def _by_interrupt(case: Case) -> Judgement | None:
@@ -140,6 +147,11 @@ def has_engine_signs(case: Case) -> bool:
         for one in case.incidents
         for frame in one.frames
     )
+
+
+def _is_of_another_program(case: Case) -> bool:
+    signs = tuple(table("native_kinds")["foreign_signs"])
+    return any(sign in line.text for line in case.run.lines for sign in signs)
 
 
 def _is_excerpt_of_one(case: Case, total_lines: int) -> bool:

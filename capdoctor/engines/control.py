@@ -12,6 +12,7 @@ from typing import Any
 
 from capdoctor.engines.keeping import ending, leavings, processes
 from capdoctor.engines.rundir import writing
+from capdoctor.errors import CannotDo
 
 _KEEPER = "import sys; sys.path.insert(0, sys.argv[1]); from keeping.keeper import main; main()"
 _KEEPER_SECONDS = 30.0
@@ -28,19 +29,15 @@ class KeptEngine:
         self._order = order
         self.out, out = os.pipe()
         self.err, err = os.pipe()
-        with writing(keeper_log):
-            log = keeper_log.open("wb")
-        with log:
-            self._keeper = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _KEEPER, str(Path(__file__).parent)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                pass_fds=(out, err),
-                start_new_session=True,
-            )
-        os.close(out)
-        os.close(err)
+        try:
+            self._keeper = _start_keeper(keeper_log, out, err)
+        except CannotDo:
+            os.close(self.out)
+            os.close(self.err)
+            raise
+        finally:
+            os.close(out)
+            os.close(err)
         assert self._keeper.stdout is not None  # noqa: S101 - it is a pipe
         self.events = self._keeper.stdout.fileno()
         for descriptor in (self.out, self.err, self.events):
@@ -79,6 +76,26 @@ class KeptEngine:
             kept_its_word = False
         if not (all_gone or kept_its_word):
             end_strays(self._order["marker"], self._order["tmpdir"])
+
+
+def _start_keeper(log: Path, out: int, err: int) -> subprocess.Popen[bytes]:
+    with writing(log):
+        file = log.open("wb")
+    with file:
+        try:
+            return subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _KEEPER, str(Path(__file__).parent)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                pass_fds=(out, err),
+                start_new_session=True,
+            )
+        except OSError as exc:
+            raise CannotDo(
+                f"no process of {sys.executable} can be started: {exc.strerror}",
+                "look at the limits for processes and memory, and who may execute that file",
+            ) from exc
 
 
 def _close(stream: Any) -> None:

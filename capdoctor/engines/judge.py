@@ -8,7 +8,7 @@ import signal
 from collections.abc import Mapping
 from typing import Any
 
-from capdoctor.engines.embedded import SETUP_FAILED
+from capdoctor.engines.embedded import EXIT_SETUP_FAILED, SETUP_FAILED
 from capdoctor.engines.ended import Departure, Ended
 from capdoctor.model import Outcome, ProcessEnd, Stage
 
@@ -41,7 +41,8 @@ def _of_exit(ended: Ended, kind: str, runner: Mapping[str, Any]) -> tuple[Outcom
     if runner.get("step") == "refused":
         return Outcome.SETUP_FAILED, str(runner.get("reason"))
     code = exit_code(ended)
-    if kind == "embedded" and ended.last_line.startswith(SETUP_FAILED):
+    refused = code == EXIT_SETUP_FAILED and ended.last_line.startswith(SETUP_FAILED)
+    if kind == "embedded" and refused:
         return Outcome.SETUP_FAILED, ended.last_line.removeprefix(SETUP_FAILED)
     if code == 0:
         if kind == "embedded" and ended.stage in (Stage.SERVING, Stage.SHUTDOWN):

@@ -46,6 +46,7 @@ def kept_layers(config: Mapping[str, Any], depth: int) -> list[int]:
     Where a kind repeats by the layer's number, only a front part keeps each layer's kind; else the
     first of each kind are picked, with the producer right before a layer that shares.
     """
+    config = _completed(config)
     of = kinds(config, depth)
     firsts = sorted({of.index(kind) for kind in of})
     if _repeats(config):
@@ -57,6 +58,15 @@ def kept_layers(config: Mapping[str, Any], depth: int) -> list[int]:
     while len(picked) < min(_FEWEST, depth):
         picked.add(next(rest))
     return sorted(picked)
+
+
+def _completed(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Add what the model's type takes for fields that are left out."""
+    assumed = rules()["assumed"].get(config.get("model_type"), {})
+    # Lists that say it layer by layer win over a period, so none is assumed beside them.
+    listed = any(config.get(key) for key in ("layer_types", "no_rope_layers"))
+    missing = {key: value for key, value in assumed.items() if config.get(key) is None}
+    return {**config, **({} if listed else missing)}
 
 
 def cut_fields(config: Mapping[str, Any], depth: int, kept: Sequence[int]) -> dict[str, Json]:
@@ -107,6 +117,8 @@ def _columns(config: Mapping[str, Any], depth: int) -> Iterator[Sequence[Any]]:
 def _id_lists(config: Mapping[str, Any], depth: int) -> Iterator[set[int]]:
     """Give the lists of layer numbers, inner ones too, as counted from 0."""
     for key, value in config.items():
+        if _is_layer_list(value, depth):
+            continue  # one entry a layer, whatever its name: of flags, not of numbers
         if _is_id_list(key, value, depth):
             yield set(_numbers(value))
         elif isinstance(value, Mapping) and _PER_LAYER_DICT.search(key):

@@ -36,7 +36,7 @@ def find_model(name: str) -> Model:
     Raises:
         CannotDo: a path that is not there, that is a file, or that has no readable config.json.
     """
-    folder = Path(name).expanduser()
+    folder = _expanded(name)
     if folder.is_dir():
         return _local(folder)
     if folder.exists():
@@ -46,6 +46,11 @@ def find_model(name: str) -> Model:
     cached = _cached(name)
     config = _read_config(cached / "config.json") if cached else None
     return Model(name, local=False, config=config, has_tokenizer=True, has_processor=True)
+
+
+def _expanded(path: str) -> Path:
+    """Give the path with ``~`` opened, as it stands where nobody knows a home of this user."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111 - pathlib's raises
 
 
 def _local(folder: Path) -> Model:
@@ -64,7 +69,7 @@ def _local(folder: Path) -> Model:
 def _read_config(path: Path) -> dict[str, Any]:
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as exc:
+    except (OSError, ValueError, RecursionError) as exc:
         raise CannotDo(f"{path} cannot be read: {exc}", "is it complete, valid JSON?") from exc
     if not isinstance(config, dict):
         raise CannotDo(f"{path} holds no JSON object", "is it a model's config.json?")
@@ -73,7 +78,7 @@ def _read_config(path: Path) -> dict[str, Any]:
 
 def _cached(name: str) -> Path | None:
     """Return the newest snapshot of a hub model in the local cache that has a config."""
-    home = Path(os.environ.get("HF_HOME", "~/.cache/huggingface")).expanduser()
+    home = _expanded(os.environ.get("HF_HOME", "~/.cache/huggingface"))
     cache = Path(os.environ.get("HF_HUB_CACHE", home / "hub"))
     snapshots = cache / ("models--" + name.replace("/", "--")) / "snapshots"
     configs = sorted(snapshots.glob("*/config.json"), key=lambda path: path.stat().st_mtime)

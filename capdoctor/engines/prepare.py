@@ -62,15 +62,17 @@ def prepare(spec: EngineSpec, root: Path) -> Prepared:
     Raises:
         CannotDo: one of them is not there or unusable.
     """
+    _check_current_folder()
     if spec.kind == "embedded":
+        _check_embedded(spec)
         device = "virtual" if spec.device == "cpu" else spec.device
         return Prepared(spec, EngineInfo("embedded", capdoctor.__version__, None, device=device))
     if spec.trace:
         raise CannotDo("vLLM cannot be traced yet", "leave out --trace")
+    model = find_model(spec.model)  # first: to ask every Python on PATH takes seconds
     target = find_python(spec.python)
     if target.vllm is None:
         raise CannotDo(f"{target.executable} has no vllm installed", "choose one with --python")
-    model = find_model(spec.model)
     overlay = _overlay(spec, target, root)
     info = EngineInfo(
         kind="vllm",
@@ -80,6 +82,22 @@ def prepare(spec: EngineSpec, root: Path) -> Prepared:
     )
     arguments, changes = _arguments(spec, model)
     return Prepared(spec, info, target, model, overlay, arguments, changes)
+
+
+def _check_current_folder() -> None:
+    """An engine inherits it; torch and vLLM die without a word where it was removed."""
+    try:
+        Path.cwd()
+    except FileNotFoundError as exc:
+        raise CannotDo("the current folder does not exist any more", "change to another") from exc
+
+
+def _check_embedded(spec: EngineSpec) -> None:
+    from capdoctor.engines import embedded
+
+    embedded.check_torch()
+    if spec.scenario is None:
+        embedded.settings_for(spec)
 
 
 def _overlay(spec: EngineSpec, target: TargetPython, root: Path) -> OverlayInfo | None:
@@ -146,8 +164,8 @@ def command_for(prepared: Prepared, folder: RunFolder) -> list[str]:
     return [str(prepared.target.executable), *files]
 
 
-def repro_command(spec: EngineSpec) -> str:
-    """Give the line that runs this again by hand."""
+def repro_command(spec: EngineSpec, *more: str) -> str:
+    """Give the line that runs this again by hand; ``more`` are options that no spec holds."""
     what = ["--scenario", spec.scenario] if spec.scenario else ["--model", spec.model]
     words = ["capdoctor", "repro", *what]
     words += _option("--python", spec.python) + _option("--source", spec.source)
@@ -158,7 +176,7 @@ def repro_command(spec: EngineSpec) -> str:
     words += _option("--stop-after", spec.stop_after) + _option("--timeout", spec.timeout)
     words += _option("--hang-after", spec.hang_after if spec.hang_after != _HANG_AFTER else None)
     words += ["--trace"] if spec.trace else []
-    words += _option("--out", spec.out)
+    words += [*_option("--out", spec.out), *more]
     words += ["--", *spec.extra_args] if spec.extra_args else []
     return shlex.join(words)
 

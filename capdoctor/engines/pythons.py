@@ -88,7 +88,10 @@ def describe(executable: Path) -> TargetPython:
         raise CannotDo(f"{executable} cannot be executed: {exc.strerror}", _INSTALL_HINT) from exc
     for line in done.stdout.decode("utf-8", "replace").splitlines():
         if line.startswith(describe_python.MARK):
-            return _target(executable, json.loads(line[len(describe_python.MARK) :]))
+            try:
+                return _target(executable, json.loads(line[len(describe_python.MARK) :]))
+            except (ValueError, KeyError, TypeError) as exc:
+                raise CannotDo(f"{executable} gives no answer", "is it a Python?") from exc
     raise CannotDo(*_died(executable, done))
 
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
+import os
 import re
 import secrets
+import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from capdoctor.errors import CannotDo
+from capdoctor.errors import CannotDo, CapdoctorError
 from capdoctor.host import runs_folder
 from capdoctor.model import Json
 
@@ -26,6 +29,8 @@ _SENTENCES = {
     errno.ENOTDIR: "a part of the path is a file",
     errno.EEXIST: "a file is in the way",
 }
+# In a folder without it nothing was written by us, so nothing there is ours to replace.
+_MARK = ".capdoctor-run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,10 @@ class RunFolder:
         """What the driver wrote (CUDA_LOG_FILE)."""
         return self.root / "driver.log"
 
+    def driver_log_parts(self) -> list[Path]:
+        """Give the files of single processes that are to become `driver_log`."""
+        return sorted(self.root.glob(f"{self.driver_log.name}[._-]*"))
+
     @property
     def outcome(self) -> Path:
         """The answer, as ``--json`` prints it."""
@@ -110,33 +119,99 @@ def _worth_naming(path: Path) -> bool:
     return path.is_dir() or (path.is_file() and path.stat().st_size > 0)
 
 
-def make_run_folder(out: Path | None, model: str) -> RunFolder:
-    """Make the folder of a run; what an earlier run of ours left there is removed.
+@contextmanager
+def run_folder(out: Path | None, model: str) -> Iterator[RunFolder]:
+    """Give the folder of a run, made and locked; what an earlier run left there is removed.
+
+    A folder that was made for a run which could not even be tried goes again.
 
     Raises:
-        CannotDo: it cannot be made or written.
+        CannotDo: it cannot be made or written, another run writes there, or it holds files of
+            somebody else's under the names that a run would give.
     """
-    root = out.expanduser().absolute() if out else runs_folder() / _default_name(model)
-    folder = RunFolder(root)
+    root = _place(out, model)
     with writing(root):
+        fresh = not root.exists()
         root.mkdir(parents=True, exist_ok=True)
-        for path in _own_files(folder):
-            path.unlink(missing_ok=True)
-    return folder
+    folder = RunFolder(root)
+    _refuse_strangers(folder)
+    with writing(root):
+        lock = os.open(root / _MARK, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+    try:
+        _lock(lock, root)
+        _clear(folder)
+        yield folder
+    except CapdoctorError:
+        if fresh:
+            _remove_if_unused(root)
+        raise
+    finally:
+        os.close(lock)
 
 
-def _own_files(folder: RunFolder) -> list[Path]:
-    return [
+def _place(out: Path | None, model: str) -> Path:
+    if out is None:
+        return runs_folder() / _default_name(model)
+    try:
+        return out.expanduser().absolute()
+    except (OSError, RuntimeError) as exc:  # the current folder is gone, or "~" is nowhere
+        raise CannotDo(f"--out {out} cannot be resolved: {exc}", "give an absolute path") from exc
+
+
+def _refuse_strangers(folder: RunFolder) -> None:
+    with writing(folder.root):
+        if (folder.root / _MARK).exists():
+            return
+        found = [path.name for path in _own_paths(folder) if os.path.lexists(path)]
+    if found:
+        raise CannotDo(
+            f"{folder.root} holds {found[0]}, which no run of capdoctor's wrote",
+            "choose another --out: nothing of yours is overwritten",
+        )
+
+
+def _lock(descriptor: int, root: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        raise CannotDo(f"another run writes into {root}", "choose another --out") from exc
+    except OSError:
+        return  # a file system without locks
+
+
+def _clear(folder: RunFolder) -> None:
+    with writing(folder.root):
+        for path in _own_paths(folder):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def _own_paths(folder: RunFolder) -> list[Path]:
+    """Give every path that a run may write, whether it is there or not."""
+    named = [
         folder.log,
         folder.timing,
         folder.after,
         folder.spec,
         folder.report,
         folder.environment,
-        folder.driver_log,
         folder.outcome,
         folder.keeper_log,
+        folder.caches,
+        folder.overlay,
+        *(folder.root / name for name in ("overlay.json", "embedded.json", "scenario.json")),
     ]
+    return [*named, folder.driver_log, *folder.driver_log_parts()]
+
+
+def _remove_if_unused(root: Path) -> None:
+    try:
+        if [path.name for path in root.iterdir()] == [_MARK]:
+            shutil.rmtree(root)
+    except OSError:
+        return
 
 
 def _default_name(model: str) -> str:

@@ -12,9 +12,9 @@ from importlib.resources import files
 
 from capdoctor.engines.interrupts import Interrupts
 from capdoctor.engines.listener import Quiet, RunListener
-from capdoctor.engines.prepare import Prepared, prepare, with_graph_mode
-from capdoctor.engines.rundir import RunFolder, make_run_folder, write_text
-from capdoctor.engines.start import SCHEMA, Diagnose, run, run_prepared
+from capdoctor.engines.prepare import Prepared, prepare, repro_command, with_graph_mode
+from capdoctor.engines.rundir import RunFolder, run_folder, write_text
+from capdoctor.engines.start import SCHEMA, Diagnose, run, run_prepared, summary
 from capdoctor.errors import CannotDo
 from capdoctor.model import (
     Diagnosis,
@@ -22,7 +22,6 @@ from capdoctor.model import (
     MatrixRow,
     Outcome,
     RunOutcome,
-    RunSummary,
     Workaround,
 )
 from capdoctor.report.json_text import document
@@ -60,13 +59,13 @@ def run_repeated(
     `run` does.
     """
     if times <= 1:
-        only = run(spec, listener=listener, diagnose=diagnose)
-        return replace(only, runs=(_summary(only),))
-    with _series(spec, listener, diagnose) as series:
+        return run(spec, listener=listener, diagnose=diagnose)
+    again = ("--repeat", str(times))
+    with _series(spec, again, listener, diagnose) as series:
         numbers = range(1, times + 1)
         outcomes = [series.run(f"run-{number}", f"{number}/{times}") for number in numbers]
         shown = next((run for run in outcomes if run.outcome not in GOOD), outcomes[-1])
-        return series.written(replace(shown, runs=tuple(map(_summary, outcomes))))
+        return series.written(replace(shown, runs=tuple(map(summary, outcomes))))
 
 
 def run_matrix(
@@ -77,11 +76,11 @@ def run_matrix(
     A mode that this engine does not know is a row ``setup_failed``. Raises as `run` does for the
     first run.
     """
-    with _series(spec, listener, diagnose) as series:
+    with _series(spec, ("--matrix",), listener, diagnose) as series:
         base = series.run("as-asked", "as asked")
         rows = tuple(_row(series, mode) for mode in graph_modes())
         verified = workarounds(base, rows)
-        answer = replace(base, runs=(_summary(base),), matrix=rows, workarounds_verified=verified)
+        answer = replace(base, matrix=rows, workarounds_verified=verified)
         return series.written(answer)
 
 
@@ -111,10 +110,6 @@ def _class(diagnosis: Diagnosis | None) -> str | None:
     return diagnosis.crash_class if diagnosis else None
 
 
-def _summary(done: RunOutcome) -> RunSummary:
-    return RunSummary(done.outcome, done.diagnosis.fingerprint if done.diagnosis else None)
-
-
 @dataclass(frozen=True, slots=True)
 class _Series:
     """Runs that share what was prepared, the compile caches and the taken-over signals."""
@@ -128,16 +123,16 @@ class _Series:
     def run(self, name: str, title: str, graph_mode: str | None = None) -> RunOutcome:
         """Run once in a folder of its own under the common one."""
         prepared = with_graph_mode(self.prepared, graph_mode) if graph_mode else self.prepared
-        folder = make_run_folder(self.top.root / name, name)
-        return run_prepared(
-            prepared,
-            folder,
-            self.listener,
-            self.interrupts,
-            self.diagnose,
-            title=title,
-            caches=self.top.caches,
-        )
+        with run_folder(self.top.root / name, name) as folder:
+            return run_prepared(
+                prepared,
+                folder,
+                self.listener,
+                self.interrupts,
+                self.diagnose,
+                title=title,
+                caches=self.top.caches,
+            )
 
     def written(self, answer: RunOutcome) -> RunOutcome:
         """Write the answer of all into the common folder."""
@@ -148,11 +143,19 @@ class _Series:
 
 @contextmanager
 def _series(
-    spec: EngineSpec, listener: RunListener | None, diagnose: Diagnose | None
+    spec: EngineSpec,
+    again: Sequence[str],
+    listener: RunListener | None,
+    diagnose: Diagnose | None,
 ) -> Iterator[_Series]:
-    """Prepare once for several runs; the caches that they share go at the end."""
-    with Interrupts() as interrupts:
-        top = make_run_folder(spec.out, spec.model)
+    """Prepare once for several runs; ``again`` are the words that make it several.
+
+    The caches that they share go at the end.
+    """
+    with (
+        Interrupts(repro_command(spec, *again)) as interrupts,
+        run_folder(spec.out, spec.model) as top,
+    ):
         try:
             prepared = prepare(spec, top.root)
             yield _Series(prepared, top, listener or Quiet(), interrupts, diagnose)

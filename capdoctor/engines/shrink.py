@@ -53,16 +53,22 @@ class Shrunk:
 
 def shrink(config: Mapping[str, Any], given: Mapping[str, Json] | None = None) -> Shrunk:
     """Cut a ``config.json`` down; arguments in ``given`` are the user's and are left alone."""
-    overrides, changes = _shrink_config(config, "")
+    overrides, changes = _shrink_nest(config, "")
+    engine_args, said = _small_engine(config, given or {})
+    return Shrunk(overrides, engine_args, tuple(changes + said))
+
+
+def _shrink_nest(config: Mapping[str, Any], prefix: str) -> tuple[dict[str, Json], list[str]]:
+    """Shrink a config and the language models inside it: an omni model nests them two deep."""
+    overrides, changes = _shrink_config(config, prefix)
     for key in _NESTED:
         nested = config.get(key)
         if isinstance(nested, Mapping):
-            inner, said = _shrink_config(nested, f"{key}.")
+            inner, said = _shrink_nest(nested, f"{prefix}{key}.")
             if inner:
                 overrides[key] = inner
                 changes += said
-    engine_args, said = _small_engine(config, given or {})
-    return Shrunk(overrides, engine_args, tuple(changes + said))
+    return overrides, changes
 
 
 def _shrink_config(config: Mapping[str, Any], prefix: str) -> tuple[dict[str, Json], list[str]]:
@@ -125,11 +131,12 @@ def _small_engine(
 
 
 def _longest(config: Mapping[str, Any]) -> int | None:
-    for place in (config, *(config.get(key) for key in _NESTED)):
-        value = place.get("max_position_embeddings") if isinstance(place, Mapping) else None
-        if isinstance(value, int):
-            return value
-    return None
+    value = config.get("max_position_embeddings")
+    if isinstance(value, int):
+        return value
+    nests = (config.get(key) for key in _NESTED)
+    found = (_longest(nest) for nest in nests if isinstance(nest, Mapping))
+    return next((length for length in found if length is not None), None)
 
 
 def _sizes_asked(compilation: Json) -> bool:

@@ -17,13 +17,23 @@ from capdoctor.engines.interrupts import Interrupts
 from capdoctor.engines.judge import exit_code, outcome_of, process_ends
 from capdoctor.engines.listener import Quiet, RunListener
 from capdoctor.engines.prepare import Prepared, command_for, prepare, repro_command
-from capdoctor.engines.rundir import RunFolder, make_run_folder, write_json, write_text, writing
+from capdoctor.engines.rundir import RunFolder, run_folder, write_json, write_text, writing
 from capdoctor.engines.runlog import RunLog
 from capdoctor.engines.runner_report import RunnerReport
 from capdoctor.engines.watch import EngineWatch, Progress
 from capdoctor.errors import CannotDo, Interrupted
 from capdoctor.host import describe_host, short_temporary_parent
-from capdoctor.model import Diagnosis, EngineSpec, Json, Outcome, RunFacts, RunOutcome, Stage
+from capdoctor.model import (
+    Diagnosis,
+    EngineSpec,
+    Json,
+    Outcome,
+    RunFacts,
+    RunOutcome,
+    RunSummary,
+    Stage,
+    StageSpan,
+)
 from capdoctor.report.json_text import document, to_json
 
 SCHEMA = "capdoctor.repro/1"
@@ -44,8 +54,10 @@ def run(
         CannotDo: a set-up failure (Python, vLLM, model folder, arguments), or a full disk.
         Interrupted: SIGINT, SIGTERM or SIGHUP came; the hint is the command that runs it again.
     """
-    with Interrupts() as interrupts:
-        folder = make_run_folder(spec.out, spec.model)
+    with (
+        Interrupts(repro_command(spec)) as interrupts,
+        run_folder(spec.out, spec.model) as folder,
+    ):
         prepared = prepare(spec, folder.root)
         return run_prepared(prepared, folder, listener or Quiet(), interrupts, diagnose)
 
@@ -64,15 +76,16 @@ def run_prepared(
     listener.run_began(folder.root, f"{prepared.title} ({title})" if title else prepared.title)
     command = tuple(command_for(prepared, folder))
     report = RunnerReport(folder.report)
-    if interrupts.caught is not None:
-        sentence = f"interrupted by {interrupts.caught.name} before the engine was started"
-        raise Interrupted(sentence, repro_command(prepared.spec))
-    try:
-        watched = _Watched(prepared, folder, command, caches or folder.caches)
-        ended = watched.watch(listener, interrupts, report)
-    finally:
-        _tidy(folder)
-    return _answer(prepared, folder, command, ended, report, diagnose or _diagnose)
+    with interrupts.noted():
+        try:
+            watched = _Watched(prepared, folder, command, caches or folder.caches)
+            ended = watched.watch(listener, interrupts, report)
+        finally:
+            _tidy(folder)
+    if ended.how != "interrupted":
+        interrupts.check()
+    answer = _answer(prepared, folder, command, ended, report, diagnose or _diagnose)
+    return _written(answer, folder, interrupts.resume)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +114,7 @@ class _Watched:
 
     def _environment(self, run_id: str, tmpdir: Path) -> dict[str, str]:
         environment = engine_environment(
-            os.environ,
+            {**os.environ, **self.prepared.spec.environment},
             run_id=run_id,
             tmpdir=tmpdir,
             caches=self.caches,
@@ -132,7 +145,7 @@ def _answer(
     report: RunnerReport,
     diagnose: Diagnose,
 ) -> RunOutcome:
-    """Judge, diagnose, and write the answer down."""
+    """Judge and diagnose."""
     kind = prepared.info.kind
     step = report.step
     outcome, reason = outcome_of(ended, kind, {**report.facts, "step": step})
@@ -142,13 +155,23 @@ def _answer(
         engine=prepared.info,
         command=command,
         seconds=round(ended.seconds, 3),
-        stages=ended.spans,
+        stages=tuple(map(_in_milliseconds, ended.spans)),
         processes=process_ends(ended, kind),
         changes=prepared.changes + _taken_defaults(report),
     )
     if outcome in (Outcome.CRASHED, Outcome.HUNG):
         answer = replace(answer, diagnosis=diagnose(folder.log, _facts(prepared, folder, ended)))
-    return _written(answer, folder, prepared.spec)
+    return replace(answer, runs=(summary(answer),))
+
+
+def _in_milliseconds(span: StageSpan) -> StageSpan:
+    end = None if span.end is None else round(span.end, 3)
+    return replace(span, start=round(span.start, 3), end=end)
+
+
+def summary(done: RunOutcome) -> RunSummary:
+    """Give a run in short, as it stands among several."""
+    return RunSummary(done.outcome, done.diagnosis.fingerprint if done.diagnosis else None)
 
 
 def _facts(prepared: Prepared, folder: RunFolder, ended: Ended) -> RunFacts:
@@ -177,7 +200,7 @@ def _taken_defaults(report: RunnerReport) -> tuple[str, ...]:
     )
 
 
-def _written(answer: RunOutcome, folder: RunFolder, spec: EngineSpec) -> RunOutcome:
+def _written(answer: RunOutcome, folder: RunFolder, resume: str) -> RunOutcome:
     """Write the answer, and give it or raise what it means."""
     artifacts = {**folder.artifacts(), "json": str(folder.outcome)}
     answer = replace(answer, artifacts=artifacts)
@@ -185,7 +208,7 @@ def _written(answer: RunOutcome, folder: RunFolder, spec: EngineSpec) -> RunOutc
     if answer.outcome is Outcome.SETUP_FAILED:
         raise CannotDo(answer.reason, f"{_SETUP_HINT}; its output is in {folder.log}")
     if answer.outcome is Outcome.INTERRUPTED:
-        raise Interrupted(answer.reason, repro_command(spec))
+        raise Interrupted(answer.reason, resume)
     return answer
 
 
@@ -199,8 +222,7 @@ def _tidy(folder: RunFolder) -> None:
     """Take caches and empty files away, and make one driver log of several processes'."""
     shutil.rmtree(folder.caches, ignore_errors=True)
     with writing(folder.driver_log):
-        parts = sorted(folder.root.glob(f"{folder.driver_log.name}[._-]*"))
-        for part in parts:
+        for part in folder.driver_log_parts():
             with folder.driver_log.open("ab") as whole:
                 whole.write(part.read_bytes())
             part.unlink()

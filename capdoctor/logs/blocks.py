@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from capdoctor.logs.limits import Limits
 from capdoctor.logs.needles import Look, Searcher, needle_looks
+from capdoctor.logs.pasted import expanded, restored
 from capdoctor.logs.rewrap import rewrap
 from capdoctor.logs.scanner import Scanner
 from capdoctor.logs.text import decode
@@ -18,12 +19,12 @@ _AFTER = 64  # lines without meaning after which skipping begins again
 _AFTER_IN_FLOOD = 8
 _LIGHT_CAP = 100  # hits of one harmless pattern that are looked at in a run
 _AHEAD = 2  # blocks that are being searched while another is read
-_MUTE_EVERY = 4  # blocks after which such patterns are no longer searched for
 _KINDS = 20_000  # kinds of error that are told apart in a flood
+_SAMPLE = 200  # lines that tell how a log is wrapped
 _TAIL = 4 << 10  # bytes kept from the end of an overlong line
 _NOT_TEXT = bytes(set(range(32)) - set(b"\t\n\r\x0b\x0c\x1b\x08"))
 _BINARY = 0.05
-_DIGITS = re.compile(rb"0x[0-9a-f]+|\d+")
+_DIGITS = rb"0x[0-9a-f]+|\d+"
 _HEAD = b"Traceback (most"
 _BOMS = ((codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 
@@ -48,10 +49,9 @@ class BlockReader:
         self._floods = 0
         self._overlong = 0
         self._run = 0
-        self._blocks = 0
         self._muted: frozenset[int] = frozenset()
         self._searcher: Searcher | None = None
-        self._waiting: list[tuple[bytes, Callable[[], list[tuple[int, int]]]]] = []
+        self._waiting: list[tuple[bytes, int, Callable[[], list[tuple[int, int]]]]] = []
 
     def feed(self, data: bytes) -> None:
         """Take the next bytes."""
@@ -66,6 +66,7 @@ class BlockReader:
         self._head.append(data)
         if sum(map(len, self._head)) > self._limits.whole:
             whole, self._head = b"".join(self._head), None
+            self._scanner.look_ahead(whole[: 64 << 10].split(b"\n")[:_SAMPLE])
             self._lines_of(whole)
 
     def finish(
@@ -110,13 +111,21 @@ class BlockReader:
     def _whole(self, data: bytes) -> None:
         if not data:
             return
-        lines = data.split(b"\n")
+        lines = data.split(b"\n" if b"\n" in data else b"\r")  # an old Mac's, if not one line
         if lines[-1] == b"":
             lines.pop()
+        self._number = len(lines) + 1
+        lines = restored(lines)
+        self._scanner.look_ahead(lines[:_SAMPLE])
         numbered, self._wrapped = rewrap(lines)
+        if self._wrapped is None:
+            numbered = expanded(lines)
+        if len(lines) > 2 * _BEFORE and not any(
+            line.strip() for line in lines[1::2]
+        ):  # a paste with every line end doubled
+            numbered = numbered[::2]
         for number, line in numbered:
             self._feed(line, number)
-        self._number = len(lines) + 1
 
     def _feed(self, line: bytes, number: int) -> bool:
         if len(line) > self._limits.line:
@@ -128,12 +137,13 @@ class BlockReader:
 
     def _lines_of(self, data: bytes) -> None:
         """Cut at the last newline; what follows it waits for the next block."""
-        data = self._rest + data
+        if self._rest:
+            data = self._rest + data
         if self._long is not None:
             data = self._end_of_long(data)
         cut = data.rfind(b"\n") + 1
         if cut:
-            self._block(data[:cut])
+            self._block(data, cut)
         self._rest = data[cut:]
         if len(self._rest) > self._limits.line:
             self._long = self._rest[: self._limits.line]
@@ -155,20 +165,19 @@ class BlockReader:
     def _flush(self, *, at_end: bool = False) -> None:
         """Read the blocks whose search is under way."""
         waiting, self._waiting = self._waiting, []
-        left = sum(len(data) for data, _ in waiting)
-        for data, search in waiting:
-            left -= len(data)
+        left = sum(size for _, size, _ in waiting)
+        for data, size, search in waiting:
+            left -= size
             tail = self._limits.tail - left if at_end and self._saturated else 0
-            cut = data.rfind(b"\n", 0, max(0, len(data) - tail)) + 1 if tail > 0 else len(data)
-            hits = search()
-            self._read_block(data[:cut], [hit for hit in hits if hit[0] < cut])
-            self._read_lines(data[cut:])
+            cut = data.rfind(b"\n", 0, max(0, size - tail)) + 1 if tail > 0 else size
+            self._read_block(data, cut, search())
+            self._read_lines(data[cut:size])
 
     def _end(self) -> None:
         if self._long is not None:
             self._end_of_long(self._rest + b"\n")
         elif self._rest:
-            self._block(self._rest + b"\n")
+            self._block(self._rest + b"\n", len(self._rest) + 1)
         self._flush(at_end=True)
         if self._searcher is not None:
             self._searcher.close()
@@ -181,25 +190,23 @@ class BlockReader:
     def _after(self) -> int:
         return _AFTER_IN_FLOOD if self._saturated else _AFTER
 
-    def _block(self, data: bytes) -> None:
-        """Search this block while one before it is read."""
+    def _block(self, data: bytes, size: int) -> None:
+        """Search the whole lines of a block, its first ``size`` bytes, while others are read."""
         if self._searcher is None:
             self._searcher = Searcher()
-        self._blocks += 1
-        if self._blocks % _MUTE_EVERY == 0:
-            self._muted = frozenset(n for n, c in self._hits_of.items() if c > _LIGHT_CAP)
-        self._waiting.append((data, self._searcher.submit(data, self._muted)))
+        self._muted = frozenset(n for n, c in self._hits_of.items() if c > _LIGHT_CAP)
+        self._waiting.append((data, size, self._searcher.submit(data, self._muted)))
         if len(self._waiting) > _AHEAD:
-            data, search = self._waiting.pop(0)
-            self._read_block(data, search())
+            data, size, search = self._waiting.pop(0)
+            self._read_block(data, size, search())
 
-    def _read_block(self, data: bytes, hits: list[tuple[int, int]]) -> None:
+    def _read_block(self, data: bytes, size: int, hits: list[tuple[int, int]]) -> None:
         at, number, index = 0, self._number, 0
         looks = needle_looks()
-        while at < len(data):
+        while at < size:
             if self._careful <= 0:
                 index = self._next_hit(data, hits, index, at)
-                if index == len(hits):
+                if index == len(hits) or hits[index][0] >= size:
                     break
                 hit, look = hits[index][0], looks[hits[index][1]]
                 start = self._window(data, at, hit, look)
@@ -217,7 +224,7 @@ class BlockReader:
             at, number = end + 1, number + 1
             extend = meant and self._careful > 1 and not self._saturated
             self._careful = _AFTER if extend else self._careful - 1
-        self._number = number + data.count(b"\n", at)
+        self._number = number + data.count(b"\n", at, size)
 
     def _next_hit(self, data: bytes, hits: list[tuple[int, int]], index: int, at: int) -> int:
         """Find the next hit that is worth a look; its index, or the number of hits."""
@@ -259,7 +266,7 @@ class BlockReader:
         begin = data.rfind(b"\n", 0, start) + 1
         end = data.find(b"\n", start)
         line = data[max(begin, start - 80) : min(end if end >= 0 else len(data), start + 160)]
-        kind = hash(_DIGITS.sub(b"0", line))
+        kind = hash(re.sub(_DIGITS, b"0", line))
         if kind in self._seen or len(self._seen) >= _KINDS:
             return False
         self._seen.add(kind)

@@ -20,7 +20,7 @@ from capdoctor.logs.values import (
     StreamId,
 )
 
-_PROCESS_LINE = re.compile(r"Process (?P<name>[^\s:]{1,80}):$")
+_PROCESS_LINE = r"Process (?P<name>[^\s:]{1,80}):$"
 _KEY_FRAMES = 2
 _KEY_MESSAGE = 300
 Key = tuple[str | None, str, tuple[tuple[str, int | None, str | None], ...]]
@@ -137,7 +137,7 @@ class NodeDraft:
     @property
     def process_name(self) -> str | None:
         """The X of ``Process X:`` in front of a raw traceback."""
-        match = _PROCESS_LINE.match(self.preface)
+        match = re.match(_PROCESS_LINE, self.preface)
         return match["name"] if match else None
 
     def link(self, kind: LinkKind, to: int) -> None:

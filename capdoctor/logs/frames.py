@@ -11,15 +11,13 @@ from capdoctor.logs.values import LinkKind, StackFrame
 HEAD = "Traceback (most recent call last)"
 _FRAME = re.compile(
     r'\s*File "(?P<file>[^"\n]{1,600})", line (?P<line>\d{1,9})'
-    r"(?:,? in (?P<function>.{1,400}))?\s*$"
+    r"(?:,? in (?P<function>.{1,400}?)(?:\s{2,}(?P<code>\S.*))?)?\s*$"  # code: a lost line break
 )
-_CPP_FRAME = re.compile(
+_CPP_FRAME = (
     r"\s*frame #\d+: (?P<symbol>.{1,2000}?)(?: \+ (?:0x)?[0-9a-f]+)?"
     r"(?: \(0x[0-9a-f]+ in (?P<lib>[^)]{1,400})\)| from (?P<from>\S{1,400}))?\s*$"
 )
-_SYMBOLIZED = re.compile(
-    r"#\d+ (?P<symbol>.{1,2000}?) from (?P<from>[^\s:]{1,400}):(?P<line>\d{1,9})\s*$"
-)
+_SYMBOLIZED = r"#\d+ (?P<symbol>.{1,2000}?) from (?P<from>[^\s:]{1,400}):(?P<line>\d{1,9})\s*$"
 _TERMINAL = re.compile(
     r"(?P<type>[A-Za-z_]\w{0,200}(?:\.[\w<>]{1,200}){0,20})(?::(?: (?P<message>.*))?)?\s*$"
 )
@@ -29,7 +27,7 @@ _BARE = re.compile(
     r"(?:: (?P<message>.+))?\s*$"
 )
 _GROUP_MARGIN = re.compile(r"(?P<indent> *)(?P<rest>\| .*|\|$|\+.*)")
-_SEPARATOR = re.compile(r"\+-(?P<child>\+-)?-+(?P<member> (?:\d+|\.\.\.) -+)?\+?$")
+_SEPARATOR = r"\+-(?P<child>\+-)?-+(?P<member> (?:\d+|\.\.\.) -+)?\+?$"
 _JOINS = {
     "During handling of the above exception, another exception occurred:": LinkKind.CONTEXT,
     "The above exception was the direct cause of the following exception:": LinkKind.CAUSE,
@@ -45,16 +43,17 @@ def python_frame(text: str) -> StackFrame | None:
     if match is None:
         return None
     file = match["file"]
-    return StackFrame(file, int(match["line"]), match["function"], "", package_path(file))
+    code = (match["code"] or "").rstrip()[:300]
+    return StackFrame(file, int(match["line"]), match["function"], code, package_path(file))
 
 
 def cpp_frame(text: str) -> StackFrame | None:
     """Read ``frame #3: symbol + 0x1f (0x7f.. in libtorch.so)`` or ``#4 symbol from x.cpp:12``."""
-    match = _CPP_FRAME.match(text) if "frame #" in text else None
+    match = re.match(_CPP_FRAME, text) if "frame #" in text else None
     if match is not None:
         file = match["lib"] or match["from"] or ""
         return StackFrame(file, None, match["symbol"], "", package_path(file))
-    match = _SYMBOLIZED.match(text) if text.startswith("#") else None
+    match = re.match(_SYMBOLIZED, text) if text.startswith("#") else None
     if match is None:
         return None
     file = match["from"]
@@ -105,7 +104,7 @@ def group_margin(text: str) -> tuple[int, str] | None:
 
 def group_separator(rest: str) -> Literal["child", "member", "end"] | None:
     """Read the rule between the members of a group: it opens them, parts them or ends them."""
-    match = _SEPARATOR.match(rest)
+    match = re.match(_SEPARATOR, rest)
     if match is None:
         return None
     return "child" if match["child"] else "member" if match["member"] else "end"

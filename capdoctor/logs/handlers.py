@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-_FATAL = re.compile(r"Fatal Python error: (?P<what>.{1,200})")
+_FATAL = r"Fatal Python error: (?P<what>.{1,200})"
 _SIGNALS = {
     "Segmentation fault": "SIGSEGV",
     "Aborted": "SIGABRT",
@@ -13,11 +13,11 @@ _SIGNALS = {
     "Illegal instruction": "SIGILL",
     "Floating point exception": "SIGFPE",
 }
-_TERMINATE = re.compile(
+_TERMINATE = (
     r"terminat(?:e called after throwing an instance of '(?P<type>[^']{1,300})'"
     r"|ing due to uncaught exception of type (?P<type2>[^:]{1,300})(?:: (?P<text>.*))?)"
 )
-_WHAT = re.compile(r"\s*what\(\):\s*(?P<text>.*)")
+_WHAT = r"\s*what\(\):\s*(?P<text>.*)"
 # tvm-ffi prints C frames under it in the form of Python's.
 _SEGFAULT = "!!!!!!! Segfault encountered !!!!!!!"
 
@@ -26,7 +26,7 @@ def fatal_signal(text: str) -> tuple[str, str] | None:
     """Read the heading of faulthandler or of tvm-ffi's handler: signal name and text."""
     if _SEGFAULT in text:
         return "SIGSEGV", "Segfault encountered"
-    match = _FATAL.match(text) if text.startswith("Fatal") else None
+    match = re.match(_FATAL, text) if text.startswith("Fatal") else None
     if match is None:
         return None
     what = match["what"].strip()
@@ -44,7 +44,7 @@ def thread_heading(text: str) -> Literal["current", "other"] | None:
 
 def cpp_exception(text: str) -> tuple[str, str] | None:
     """Read the last words of the C++ runtime: type of the exception, and its text if there."""
-    match = _TERMINATE.match(text) if text.startswith("terminat") else None
+    match = re.match(_TERMINATE, text) if text.startswith("terminat") else None
     if match is None:
         return None
     return match["type"] or match["type2"], match["text"] or ""
@@ -52,5 +52,5 @@ def cpp_exception(text: str) -> tuple[str, str] | None:
 
 def what_text(text: str) -> str | None:
     """Read ``  what():  text``."""
-    match = _WHAT.match(text)
+    match = re.match(_WHAT, text)
     return match["text"] if match else None

@@ -33,8 +33,8 @@ _PIP = re.compile(
     + _VALUE
     + r"\s*"
 )
-_DIST = re.compile(r"/(?P<package>vllm|torch|sglang|aiter)-(?P<value>\d[\w.+]*)\.dist-info")
-_ASSERT = re.compile(
+_DIST = r"/(?P<package>vllm|torch|sglang|aiter)-(?P<value>\d[\w.+]*)\.dist-info"
+_ASSERT = (
     r"(?P<expression>\S.{0,400}?) INTERNAL ASSERT FAILED at "
     r"\\?\"(?P<file>[^\"\\]{1,400})\\?\":(?P<line>\d{1,9})"
 )
@@ -60,14 +60,14 @@ def version_hints(text: str, number: int) -> list[VersionHint]:
     if match:
         package = match["package"].replace("_", "-").lower()
         found.append(VersionHint(package, match["value"], "pip", number, text[:300]))
-    if ".dist-info" in text and (match := _DIST.search(text)):
+    if ".dist-info" in text and (match := re.search(_DIST, text)):
         found.append(VersionHint(match["package"], match["value"], "path", number, text[:300]))
     return found
 
 
 def allocator_assert(text: str, number: int) -> AllocatorAssert | None:
     """Read ``expr INTERNAL ASSERT FAILED at "file":line``."""
-    match = _ASSERT.search(text) if "INTERNAL ASSERT FAILED" in text else None
+    match = re.search(_ASSERT, text) if "INTERNAL ASSERT FAILED" in text else None
     if match is None:
         return None
     expression = match["expression"].rsplit("Error: ", 1)[-1]

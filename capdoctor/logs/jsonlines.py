@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from capdoctor.logs.prefixes import Header, rank_in_name
 from capdoctor.logs.values import UNNAMED, Level, StreamId
 
-_TEXT_KEYS = ("log", "MESSAGE", "message", "msg", "line", "text")
+_TEXT_KEYS = ("log", "MESSAGE", "message", "msg", "line", "text", "textPayload")
 _LEVEL_KEYS = ("levelname", "level", "severity")
+_PLAIN = frozenset({"log", "MESSAGE", "line", "text", "textPayload"})
+# A shipper adds a level to every line, a formatter says more about its record.
+_RECORD = {"levelname", "processName", "process", "exc_info", "exception", "lineno", "asctime"}
+_AFTER = frozenset({"", ",", "]"})  # of a list of such objects
+_DECODER = json.JSONDecoder()
 _BYTE = range(256)
 _FILE_KEYS = ("filename", "file")
 _LEVELS: dict[str, Level] = {
@@ -18,34 +23,37 @@ _LEVELS: dict[str, Level] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class JsonLine:
+class JsonLine(NamedTuple):
     """What a JSON line holds: a wrapped text line, or (``header``) a record of its own."""
 
     text: str
     layer: str
     partial: bool = False
+    newline: bool = False
     header: Header | None = None
     stream: StreamId = UNNAMED
 
 
 def read_json_line(text: str) -> JsonLine | None:
     """Give what a JSON object in one line carries; None if it is none, or holds no text."""
-    if text[:1] != "{" or text[-1:] != "}":
+    if text[:1] != "{" or '"' not in text[:80]:
         return None
     try:
-        entry = json.loads(text)
+        entry, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(entry, dict):
+    if not isinstance(entry, dict) or text[end:].strip() not in _AFTER:
         return None
+    if isinstance(entry.get("jsonPayload"), dict):
+        entry = entry["jsonPayload"]
     key = next((key for key in _TEXT_KEYS if isinstance(entry.get(key), str | list)), None)
     if key is None:
         return None
     body = _body(entry[key])
-    if key in {"log", "MESSAGE", "line", "text"} or not _level(entry):
-        partial = key == "log" and not body.endswith("\n")
-        return JsonLine(body.removesuffix("\n"), _layer(key), partial)
+    if key in _PLAIN or not (_level(entry) and (_RECORD & entry.keys() or "\n" in body)):
+        newline = body.endswith("\n")
+        partial = key == "log" and not newline
+        return JsonLine(body.removesuffix("\n"), _layer(key), partial, newline)
     return _record(entry, body)
 
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import tomllib
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from typing import Any, NamedTuple
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
+from capdoctor.logs.tables import table
 from capdoctor.logs.values import Engine
 from capdoctor.model import Stage
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(NamedTuple):
     """One entry of ``data/stages.toml``."""
 
     id: str
@@ -28,8 +26,7 @@ class Marker:
 @cache
 def markers() -> tuple[Marker, ...]:
     """Give all markers in the order of the file."""
-    text = files("capdoctor.logs").joinpath("data/stages.toml").read_text("utf-8")
-    return tuple(_marker(entry) for entry in tomllib.loads(text)["marker"])
+    return tuple(_marker(entry) for entry in table("marker"))
 
 
 def find_marker(line: str) -> Marker | None:
@@ -46,13 +43,11 @@ def _automaton() -> tuple[AhoCorasick, tuple[Marker, ...]]:
     return automaton, tuple(marker for _, marker in pairs)
 
 
-def _marker(entry: dict[str, object]) -> Marker:
+def _marker(entry: dict[str, Any]) -> Marker:
     ended, engine = entry.get("ended"), entry.get("engine")
-    texts = entry["text"]
-    assert isinstance(texts, list)  # noqa: S101 - the file is ours and tests read it
     return Marker(
         id=str(entry["id"]),
-        texts=tuple(str(text) for text in texts),
+        texts=tuple(entry["text"]),
         stage=Stage(str(entry["stage"])),
         ended=Stage(str(ended)) if ended else None,
         start=bool(entry.get("start", False)),

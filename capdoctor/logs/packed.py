@@ -11,6 +11,8 @@ from collections.abc import Callable
 from typing import BinaryIO, Protocol, cast
 
 _PEEK = 512
+_PIECE = 64 << 10  # bytes that are unpacked at a time: what a damaged place can cost
+_INPUT = 4 << 10  # packed bytes that are given to an unpacker at a time, for the same reason
 # Errors of modules that may not be imported, by name.
 _DAMAGE = {"ZstdError", "LZMAError", "BadGzipFile", "BadZipFile", "ReadError", "TarError"}
 
@@ -81,10 +83,37 @@ def unpack(stream: Peeked) -> tuple[str, Readable | None]:
         return "zip", stream
     if head[257:262] == b"ustar":
         return "tar", stream
+    if head.startswith(b"BZh") and head[4:10] == b"1AY&SY":  # between them the level
+        return "bzip2", _bzip2(stream)
     for magic, name, opener in _PACKINGS:
         if head.startswith(magic):
             return name, opener(stream)
     return "", None
+
+
+class _Steady:
+    """Gives all that was unpacked before a damaged place; only the next read raises."""
+
+    def __init__(self, pull: Callable[[int], bytes]) -> None:
+        self._pull = pull
+        self._error: Exception | None = None
+
+    def read(self, size: int = -1, /) -> bytes:
+        if self._error is not None:
+            raise self._error
+        out = io.BytesIO()
+        while size < 0 or out.tell() < size:
+            try:
+                data = self._pull(_PIECE if size < 0 else min(_PIECE, size - out.tell()))
+            except Exception as error:  # of any unpacker: told apart by is_damage
+                if not (out.tell() and is_damage(error)):
+                    raise
+                self._error = error
+                break
+            if not data:
+                break
+            out.write(data)
+        return out.getvalue()
 
 
 class _Chunks:
@@ -95,56 +124,70 @@ class _Chunks:
         self._unpacker = make()
         self._buffer = b""
 
-    def read(self, size: int = -1, /) -> bytes:
-        out = io.BytesIO()
-        while size < 0 or out.tell() < size:
+    def pull(self, size: int) -> bytes:
+        """Give some bytes, none at the end."""
+        while True:
             if self._unpacker.eof:
-                self._buffer += self._unpacker.unused_data
+                self._buffer = (self._buffer + self._unpacker.unused_data).lstrip(b"\x00")
                 if not self._refill():
-                    break
+                    return b""
                 self._unpacker = self._make()
             elif self._unpacker.needs_input and not self._refill():
                 raise EOFError("the packed data ends early")
-            want = -1 if size < 0 else size - out.tell()
             data, self._buffer = self._buffer, b""
-            out.write(self._unpacker.decompress(data, want))
-        return out.getvalue()
+            if out := self._decompress(data, size):
+                return out
+
+    def _decompress(self, data: bytes, size: int) -> bytes:
+        try:
+            return self._unpacker.decompress(data, size)
+        except OSError as error:  # what bz2 raises for damaged data
+            raise EOFError(str(error)) from error
 
     def _refill(self) -> bool:
         if not self._buffer:
-            self._buffer = self._raw.read(1 << 16)
+            self._buffer = self._raw.read(_INPUT)
         return bool(self._buffer)
 
 
 def _gzip(stream: Readable) -> Readable:
     import gzip
 
-    return cast("Readable", gzip.GzipFile(fileobj=cast("BinaryIO", stream)))
+    return _Steady(gzip.GzipFile(fileobj=cast("BinaryIO", stream)).read1)
 
 
 def _zstd(stream: Readable) -> Readable:
     import zstandard
 
-    raw = cast("BinaryIO", stream)
+    from capdoctor.logs.zstdframes import Watched
+
+    watched = Watched(stream)
+    raw = cast("BinaryIO", watched)
     reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-    return cast("Readable", reader)
+
+    def pull(size: int) -> bytes:
+        data = reader.read(size)
+        if not data and not watched.whole:
+            raise EOFError("the packed data ends early")
+        return data
+
+    return _Steady(pull)
 
 
 def _xz(stream: Readable) -> Readable:
     import lzma
 
-    return _Chunks(lzma.LZMADecompressor, stream)
+    return _Steady(_Chunks(lzma.LZMADecompressor, stream).pull)
 
 
 def _bzip2(stream: Readable) -> Readable:
     import bz2
 
-    return _Chunks(bz2.BZ2Decompressor, stream)
+    return _Steady(_Chunks(bz2.BZ2Decompressor, stream).pull)
 
 
 _PACKINGS: tuple[tuple[bytes, str, Callable[[Readable], Readable]], ...] = (
     (b"\x1f\x8b", "gzip", _gzip),
     (b"\x28\xb5\x2f\xfd", "zstd", _zstd),
     (b"\xfd7zXZ\x00", "xz", _xz),
-    (b"BZh91AY&SY", "bzip2", _bzip2),
 )

@@ -22,7 +22,7 @@ _PACKAGES = (
     "csrc",
 )
 _CHECKOUT = re.compile(r"(?:.*/)?(?P<rest>(?:" + "|".join(_PACKAGES) + r")/.+)$")
-_INDUCTOR = re.compile(r".*/torchinductor_[^/]+/(?P<rest>.+)$")
+_INDUCTOR = r".*/torchinductor_[^/]+/(?P<rest>.+)$"
 
 
 def package_path(file: str) -> str:
@@ -36,7 +36,7 @@ def package_path(file: str) -> str:
         match = pattern.match(name)
         if match:
             return name[match.end() :]
-    match = _INDUCTOR.match(name)
+    match = re.match(_INDUCTOR, name)
     if match:
         return "torchinductor/" + match["rest"]
     match = _CHECKOUT.match(name) if "/" in name else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from capdoctor.logs.jsonlines import JsonLine, read_json_line
 from capdoctor.logs.limits import DEFAULT_LIMITS, Limits
 from capdoctor.logs.prefixes import Attributed, Header, attribute
-from capdoctor.logs.text import clean, last_segment
+from capdoctor.logs.text import clean, decode, last_segment
 from capdoctor.logs.values import UNNAMED, StreamId
 from capdoctor.logs.wrappers import Unwrapper
 
@@ -15,8 +15,7 @@ _SHOWN = 2_000
 _DEEPEST = 3  # JSON in JSON in JSON
 
 
-@dataclass(frozen=True, slots=True)
-class Peeled:
+class Peeled(NamedTuple):
     """One logical line. ``raw`` still has its overwritten segments, for progress bars."""
 
     number: int
@@ -26,6 +25,7 @@ class Peeled:
     stream: StreamId
     header: Header | None
     prefixed: bool
+    outer: StreamId = UNNAMED
 
 
 class Peeler:
@@ -36,11 +36,16 @@ class Peeler:
         self._limits = limits
         self._unwrapper = Unwrapper()
         self._parts: list[str] = []
+        self._newlines = False
         self._first = 0
 
     def peel(self, raw: str, number: int) -> list[Peeled]:
         """Give the lines that ``raw`` stands for: mostly one, none for the part of a line."""
         return self._peel(clean(raw.rstrip("\r")), number, 0)
+
+    def look_ahead(self, lines: list[bytes]) -> None:
+        """Learn from the first lines of a log how it is wrapped."""
+        self._unwrapper.look_ahead(clean(decode(line)) for line in lines)
 
     def flush(self) -> list[Peeled]:
         """Give what is left of a line whose last part never came."""
@@ -73,7 +78,10 @@ class Peeler:
 
     def _from_json(self, entry: JsonLine, number: int, depth: int) -> list[Peeled]:
         if entry.header is None:
-            joined, first = self._join(entry.text, number, partial=entry.partial)
+            # Docker keeps the newline of a line that is whole; other shippers drop all of them.
+            self._newlines = self._newlines or entry.newline
+            partial = entry.partial and self._newlines
+            joined, first = self._join(entry.text, number, partial=partial)
             if joined is None:
                 return []
             lines = joined.split("\n")
@@ -103,8 +111,10 @@ class Peeler:
         if visible is not text and not found.prefixed:
             found = _with_prefix_of(text, found, container)
         seen = last_segment(shown)[:_SHOWN]
-        body = found.text[: self._limits.message]
-        return Peeled(number, body, seen, text, found.stream, found.header, found.prefixed)
+        body = found.text[: self._limits.message].rstrip()
+        return Peeled(
+            number, body, seen, text, found.stream, found.header, found.prefixed, found.outer
+        )
 
 
 def _with_prefix_of(text: str, found: Attributed, container: str | None) -> Attributed:
@@ -112,4 +122,4 @@ def _with_prefix_of(text: str, found: Attributed, container: str | None) -> Attr
     head = attribute(text[: text.find("\r")], container) if "\r" in text else found
     if not head.prefixed or head.stream == UNNAMED:
         return found
-    return Attributed(found.text, head.stream, found.header, prefixed=True)
+    return Attributed(found.text, head.stream, found.header, prefixed=True, outer=head.outer)

@@ -7,7 +7,7 @@ record headers of vLLM (V1, V0 without the bracket), SGLang, glog (c10), torch a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from capdoctor.logs.values import UNNAMED, Level, StreamId
 
@@ -15,7 +15,7 @@ _PROCESS = re.compile(
     r"\((?P<name>[A-Za-z_][^()\n]{0,60}?)(?: rank=(?P<rank>\d+))?[ :]?"
     r" pid=(?P<pid>\d+)(?:, ip=(?P<ip>[^)]{1,60}))?\)(?: |$)"
 )
-_RANK = re.compile(r"\[(?:rank|default|worker)(?P<rank>\d+)\]:(?: |$|(?=\[)|(?=[A-Z]))")
+_RANK = re.compile(r"\[(?:rank|default|worker)(?P<rank>\d+)\]:(?: |$|(?=[\[(A-Z]))")
 _RANK_IN_NAME = re.compile(r"(?:TP|rank|Worker-)(\d+)")
 _HEADER = re.compile(
     r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) "
@@ -46,8 +46,7 @@ _NESTED = 6
 _ROOM = ("INFO ", "ERROR ", "WARNING ", "DEBUG ", "CRITICAL ")
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(NamedTuple):
     """What a record header says; ``style`` tells whose it is."""
 
     style: str
@@ -57,22 +56,21 @@ class Header:
     lineno: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Attributed:
+class Attributed(NamedTuple):
     """A line's own text, who wrote it, and its record header if it has one."""
 
     text: str
     stream: StreamId
     header: Header | None
     prefixed: bool
+    outer: StreamId = UNNAMED
 
 
 def attribute(text: str, container: str | None = None) -> Attributed:
     """Take process prefixes and the record header off an unwrapped line."""
-    stream, at = _prefixes(text)
+    outer, at = _prefixes(text)
     header, end, late = _header(text, at)
-    if late is not None:
-        stream = late
+    stream = outer if late is None else _both(outer, late)
     if header is None and "%|" in text:
         bar = _BAR.match(text, at)
         if bar:
@@ -80,13 +78,23 @@ def attribute(text: str, container: str | None = None) -> Attributed:
             if rest.header or rest.prefixed or rest.text.startswith(("Traceback (", "Process ")):
                 return rest if rest.prefixed else _of(rest, stream, at)
     if container is not None:
-        stream = StreamId(stream.name, stream.pid, stream.rank, stream.ip or container)
+        stream, outer = _within(stream, container), _within(outer, container)
     body = _REPEATED.sub("", text[end:]) if "[repeated " in text else text[end:]
-    return Attributed(body, stream, header, at > 0 or late is not None)
+    return Attributed(body, stream, header, at > 0 or late is not None, outer)
 
 
 def _of(rest: Attributed, stream: StreamId, at: int) -> Attributed:
-    return Attributed(rest.text, stream, rest.header, at > 0)
+    return Attributed(rest.text, stream, rest.header, at > 0, stream)
+
+
+def _both(outer: StreamId, tag: StreamId) -> StreamId:
+    """A tag in the header names the process, a prefix in front of it (Ray's) says where it is."""
+    pid, ip = tag.pid or outer.pid, tag.ip or outer.ip
+    return StreamId(tag.name, pid, tag.rank if tag.rank is not None else outer.rank, ip)
+
+
+def _within(stream: StreamId, container: str) -> StreamId:
+    return StreamId(stream.name, stream.pid, stream.rank, stream.ip or container)
 
 
 def _prefixes(text: str) -> tuple[StreamId, int]:

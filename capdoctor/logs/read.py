@@ -10,6 +10,7 @@ from capdoctor.errors import CannotDo
 from capdoctor.logs.blocks import BlockReader
 from capdoctor.logs.limits import DEFAULT_LIMITS, Limits
 from capdoctor.logs.sources import Member, open_source
+from capdoctor.logs.text import clean
 from capdoctor.logs.values import ParsedLog
 
 Source = str | Path | BinaryIO
@@ -66,7 +67,8 @@ def _read(member: Member, source: str, limits: Limits) -> ParsedLog:
     reader = BlockReader(limits)
     while block := member.read(limits.block):
         reader.feed(block)
-    return reader.finish(source, member.name, member.compression, member.damage)
+    name = None if member.name is None else clean(member.name)
+    return reader.finish(source, name, member.compression, member.damage)
 
 
 def _name(source: Source) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from capdoctor.logs.drafts import RecordDraft, open_record, unnamed
 from capdoctor.logs.limits import Limits
@@ -12,11 +12,11 @@ from capdoctor.logs.values import Record, StreamId
 _HEAD = "Traceback (most recent call last)"
 _TROUBLE = ("xception", "rror", "fail", "Fail", _HEAD)
 _HEADED = 2  # lines: a heading and the traceback under it
+_CARRIED = 4_096  # records that may go on at once
 _KEPT_LEVELS = ("ERROR", "CRITICAL")
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """Where a line belongs: whose it is, its record (None: raw), whether that begins here."""
 
     stream: StreamId
@@ -30,8 +30,8 @@ class RecordTracker:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._open: dict[StreamId, RecordDraft | None] = {}
-        self._carry: RecordDraft | None = None
-        self._carry_at = 0
+        self._carries: dict[StreamId, RecordDraft] = {}
+        self._carried_at: dict[StreamId, int] = {}
         self._kept: list[RecordDraft] = []
         self.dropped = 0
 
@@ -39,10 +39,9 @@ class RecordTracker:
         """Give the place of a line; lines come in file order."""
         if line.header is not None:
             return self._with_header(line)
-        if not line.prefixed and self._carried(line):
-            record = self._carry
-            assert record is not None  # noqa: S101 - _carried has looked
-            self._carry_at = line.number
+        record = self._carried(line)
+        if record is not None:
+            self._carried_at[line.outer] = line.number
             record.add(line, self._limits)
             return Place(record.stream, record, boundary=False)
         was_open = self._open.get(line.stream) is not None
@@ -72,8 +71,11 @@ class RecordTracker:
         record = open_record(line)
         record.add(line, self._limits)
         self._open[line.stream] = record
-        self._carry = record if _carries(record, line) else None
-        self._carry_at = line.number
+        self._carries.pop(StreamId(ip=line.outer.ip), None)
+        self._carries.pop(line.outer, None)
+        if _carries(record, line) and len(self._carries) < _CARRIED:
+            self._carries[line.outer] = record
+            self._carried_at[line.outer] = line.number
         if record.level in _KEPT_LEVELS or record.level in (None, "WARNING"):
             self._keep(record)
         return Place(line.stream, record, boundary=True)
@@ -87,12 +89,12 @@ class RecordTracker:
             self.dropped += before - len(self._kept)
         self._kept.append(record)
 
-    def _carried(self, line: Peeled) -> bool:
-        """SGLang and plain loggers write the header of a record only once."""
-        if self._carry is None:
-            return False
-        near = line.number - self._carry_at <= 1 or self._carry.has_traceback
-        return near and (unnamed(line.stream) or line.stream == self._carry.stream)
+    def _carried(self, line: Peeled) -> RecordDraft | None:
+        """SGLang and plain loggers write the header of a record only once; a prefix stays."""
+        record = self._carries.get(line.outer)
+        if record is None or record.has_traceback or not unnamed(line.outer):
+            return record
+        return record if line.number - self._carried_at[line.outer] <= 1 else None
 
 
 def _begins_again(record: RecordDraft, line: Peeled) -> bool:

@@ -81,7 +81,14 @@ class RunCollector:
         if marker.id in _FRONT:
             again = (marker.id, stream.ip) in self._starts or self._front_end_is_gone()
             return self._past_config(marker, stream) or (again and self.failed)
+        return self._engine_begins_anew(marker, stream)
+
+    def _engine_begins_anew(self, marker: Marker, stream: StreamId) -> bool:
         again = (marker.id, stream.name) in self._starts
+        if self.tracker.current in (Stage.SERVING, Stage.SHUTDOWN):
+            return again or "_DP" not in (stream.name or "")  # an engine may be added later
+        if marker.id == "sglang_dist":  # a draft model prints it again
+            return False
         return again and (self.failed or self._past(Stage.DEVICE_INIT))
 
     @property

@@ -41,6 +41,10 @@ class Scanner:
         """The wrappers that were peeled off."""
         return tuple(sorted(self._peeler.layers))
 
+    def look_ahead(self, lines: list[bytes]) -> None:
+        """Learn from the first lines of a log how it is wrapped."""
+        self._peeler.look_ahead(lines)
+
     def line(self, raw: str, number: int) -> bool:
         """Read one line; say whether it meant anything."""
         self.looked_at += 1

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import signal
-import tomllib
-from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
+from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick, MatchKind
 
+from capdoctor.logs.tables import table
 from capdoctor.logs.values import Death, Interrupt, NativeEvent, StreamId
 
 _WORDS = {
@@ -22,16 +21,16 @@ _WORDS = {
     "Floating point exception": "SIGFPE",
     "Trace/breakpoint trap": "SIGTRAP",
 }
-_TABLE = re.compile(r"'([^']{1,80})': (-?\d{1,9})")
+_TABLE = r"'([^']{1,80})': (-?\d{1,9})"
 _SHELL_BASE = 128  # a shell and a container runtime report a signal as 128 + its number
 _TEXT = 2_000
+_SEARCHED = 4_000  # characters of a line
 _HEX = 16
 
 Sign = NativeEvent | Death | Interrupt
 
 
-@dataclass(frozen=True, slots=True)
-class _Pattern:
+class _Pattern(NamedTuple):
     id: str
     what: str
     regex: re.Pattern[str]
@@ -39,6 +38,7 @@ class _Pattern:
 
 def find_signs(text: str, number: int, stream: StreamId) -> list[Sign]:
     """Give every sign in a line without its prefix."""
+    text = text[:_SEARCHED]
     automaton, owners = _automaton()
     hits = automaton.find_matches_as_indexes(text)
     if not hits:
@@ -54,19 +54,13 @@ def find_signs(text: str, number: int, stream: StreamId) -> list[Sign]:
 
 def needles() -> tuple[str, ...]:
     """Give the substrings one of which every sign has."""
-    return tuple(needle for entry in _entries() for needle in entry["needles"])
-
-
-@cache
-def _entries() -> tuple[dict[str, list[str]], ...]:
-    text = files("capdoctor.logs").joinpath("data/signs.toml").read_text("utf-8")
-    return tuple(tomllib.loads(text)["sign"])
+    return tuple(needle for entry in table("sign") for needle in entry["needles"])
 
 
 @cache
 def _automaton() -> tuple[AhoCorasick, tuple[tuple[int, ...], ...]]:
     owners: dict[str, tuple[int, ...]] = {}
-    for index, entry in enumerate(_entries()):
+    for index, entry in enumerate(table("sign")):
         for needle in entry["needles"]:
             owners[needle] = (*owners.get(needle, ()), index)
     automaton = AhoCorasick(list(owners), matchkind=MatchKind.LeftmostFirst)
@@ -75,7 +69,7 @@ def _automaton() -> tuple[AhoCorasick, tuple[tuple[int, ...], ...]]:
 
 @cache
 def _compiled(index: int) -> _Pattern:
-    entry = _entries()[index]
+    entry = table("sign")[index]
     return _Pattern(str(entry["id"]), str(entry["what"]), re.compile(str(entry["pattern"])))
 
 
@@ -112,7 +106,7 @@ def _deaths(
 ) -> list[Sign]:
     table = groups.get("table")
     if table is not None:
-        pairs = _TABLE.findall(table)
+        pairs = re.findall(_TABLE, table)
         return [_death(source, text, number, stream, name, code=int(code)) for name, code in pairs]
     code = _int(groups.get("code") or groups.get("code2"))
     name = groups.get("signal") or _WORDS.get(groups.get("word") or "")

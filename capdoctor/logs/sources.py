@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import tarfile
     import zipfile
 
+_MEMORY_DEVICES, _NULL = 1, 3  # numbers that Linux gives them
 _LAYERS = 4  # a .tar.gz in a .zip has three
 _SPOOL = 32 << 20  # bytes of a zip that stay in memory
 _HINT = "Give a text log, or one packed with gzip, zstd, xz, bzip2, tar or zip."
@@ -76,7 +78,9 @@ def open_source(source: str | Path | BinaryIO, limits: Limits) -> Iterator[Itera
         yield _members(None, sys.stdin.buffer, limits)
         return
     path = Path(source)
-    if path.is_dir():
+    if _is_folder(path):
+        if not str(source):
+            raise CannotDo("The log has no name.", "Name a file, a folder, or - for a pipe.")
         yield _folder(path, limits)
         return
     with _open(path) as file:
@@ -90,10 +94,25 @@ def _folder(path: Path, limits: Limits) -> Iterator[Member]:
             yield from _members(file.relative_to(path).as_posix(), stream, limits)
 
 
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name too long: told when it is opened
+        return False
+
+
+def _is_readable_kind(path: Path) -> bool:
+    """A device of the kernel's memory driver (/dev/zero, /dev/urandom) never ends."""
+    if path.is_char_device():
+        device = path.stat().st_rdev
+        return os.major(device) != _MEMORY_DEVICES or os.minor(device) == _NULL
+    return path.is_file() or path.is_fifo()
+
+
 def _open(path: Path) -> BinaryIO:
     try:
-        if path.exists() and not (path.is_file() or path.is_fifo() or path.is_char_device()):
-            raise CannotDo(f"{path} is neither a file nor a folder.", "Name the log itself.")
+        if path.exists() and not _is_readable_kind(path):
+            raise CannotDo(f"{path} is neither a log nor a folder.", "Name the log itself.")
         return path.open("rb")
     except OSError as error:
         raise CannotDo(f"{path} cannot be read: {_why(error)}.", "Check the name.") from error

@@ -47,6 +47,11 @@ def frame_text(frame: Frame | None) -> str:
     return f"{place} in {one_line(frame.function)}" if frame.function else place
 
 
+def place_text(line: int) -> str:
+    """Give where a line stands; line 0 is one of the driver's own log."""
+    return f"line {line}" if line else "driver log"
+
+
 def error_text(error: ErrorInfo | None) -> str:
     """Give ``type: message (name, code)`` on one line."""
     if error is None:
@@ -82,7 +87,8 @@ def _error_lines(diagnosis: Diagnosis) -> Iterator[CardLine]:
     if diagnosis.cause:
         yield CardLine("why", one_line(diagnosis.cause))
     for evidence in diagnosis.evidence[:_EVIDENCE_SHOWN]:
-        text = f"{evidence.line}: {one_line(evidence.text, 160)}  [{one_line(evidence.why)}]"
+        place = place_text(evidence.line).removeprefix("line ")
+        text = f"{place}: {one_line(evidence.text, 160)}  [{one_line(evidence.why)}]"
         yield CardLine("line", text, "quiet")
     yield from _follow_on_line(diagnosis)
 
@@ -101,7 +107,8 @@ def _follow_on_line(diagnosis: Diagnosis) -> Iterator[CardLine]:
     if not diagnosis.follow_on:
         return
     shown = "; ".join(
-        f"{one_line(item.type or item.message, 60)} (line {item.line}: {one_line(item.why, 60)})"
+        f"{one_line(item.type or item.message, 60)} "
+        f"({place_text(item.line)}: {one_line(item.why, 60)})"
         for item in diagnosis.follow_on[-_FOLLOW_ON_SHOWN:]
     )
     count = len(diagnosis.follow_on)

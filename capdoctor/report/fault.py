@@ -18,12 +18,13 @@ def write_fault_report(fault: BaseException, arguments: Sequence[str]) -> Path:
     """Write the Markdown report and give its path; falls back to the temporary folder."""
     text = fault_report(fault, arguments)
     name = f"fault-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.md"
-    for folder in (_state_folder() / "faults", Path(tempfile.gettempdir())):
+    for place in (_faults_folder, tempfile.gettempdir):
         try:
+            folder = Path(place())
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / name
             path.write_text(text, encoding="utf-8")
-        except OSError:
+        except (OSError, RuntimeError):  # nobody knows a home of this user
             continue
         return path
     return Path("(no folder could be written)")
@@ -40,6 +41,6 @@ def fault_report(fault: BaseException, arguments: Sequence[str]) -> str:
     )
 
 
-def _state_folder() -> Path:
+def _faults_folder() -> Path:
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "capdoctor"
+    return Path(base) / "capdoctor" / "faults"

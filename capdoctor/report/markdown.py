@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from capdoctor.model import Diagnosis
-from capdoctor.report.card import TITLES, error_text, frame_text
+from capdoctor.report.card import TITLES, error_text, frame_text, place_text
 from capdoctor.report.safe_text import one_line, printable
 
 
@@ -73,7 +73,7 @@ def _evidence(diagnosis: Diagnosis) -> Iterator[str]:
         return
     yield from ("", "**Evidence**", "")
     for item in diagnosis.evidence:
-        yield f"- line {item.line}: {code(item.text)} ({_prose(item.why)})"
+        yield f"- {place_text(item.line)}: {code(item.text)} ({_prose(item.why)})"
 
 
 def _follow_on(diagnosis: Diagnosis) -> Iterator[str]:
@@ -82,7 +82,7 @@ def _follow_on(diagnosis: Diagnosis) -> Iterator[str]:
     yield from ("", "**Not the cause**", "")
     for item in diagnosis.follow_on:
         text = f"{item.type}: {item.message}" if item.type else item.message
-        yield f"- line {item.line}: {code(text)} ({_prose(item.why)})"
+        yield f"- {place_text(item.line)}: {code(text)} ({_prose(item.why)})"
 
 
 def _advice(diagnosis: Diagnosis) -> Iterator[str]:

@@ -1,11 +1,13 @@
 """What a running engine is doing, on stderr: a live line on a terminal, plain lines elsewhere.
 
-Satisfies the listener that the engines call, without importing them.
+Satisfies the listener that the engines call, without importing them. A stream that cannot be
+written (a full disk, a closed terminal) silences the display; the run and its answer go on.
 """
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol, TextIO
 
@@ -13,6 +15,7 @@ from capdoctor.model import Stage
 from capdoctor.report.safe_text import one_line
 
 _LINE_LIMIT = 100
+_LINE_LIMIT_READ = 1000
 
 
 class Bar(Protocol):
@@ -43,7 +46,7 @@ class PlainProgress:
 
     def stage_began(self, stage: Stage, seconds: float) -> None:
         """Say that a stage began."""
-        self._say(f"[{seconds:7.1f} s] {stage.value}")
+        self._say(f"[{seconds:.1f} s] {stage.value}")
 
     def stage_ended(self, stage: Stage, seconds: float) -> None:
         """Leave it at the next stage's beginning."""
@@ -65,8 +68,9 @@ class PlainProgress:
         """Nothing is held."""
 
     def _say(self, text: str) -> None:
-        self._stream.write(one_line(text) + "\n")
-        self._stream.flush()
+        with suppress(OSError):
+            self._stream.write(one_line(text) + "\n")
+            self._stream.flush()
 
 
 class LiveProgress:
@@ -89,7 +93,8 @@ class LiveProgress:
         self._title = f"{title}; files in {folder}"
         self._passed, self._stage = [], None
         self._begin = self._now = 0.0
-        self._live.start()
+        with suppress(OSError):
+            self._live.start()
         self._draw()
 
     def stage_began(self, stage: Stage, seconds: float) -> None:
@@ -109,9 +114,8 @@ class LiveProgress:
         self._draw()
 
     def line_printed(self, line: str, seconds: float) -> None:
-        """Show the engine's last line."""
-        self._line, self._now = one_line(line, _LINE_LIMIT), seconds
-        self._draw()
+        """Show the engine's last line at the next tick: it may print thousands a second."""
+        self._line, self._now = one_line(line[:_LINE_LIMIT_READ], _LINE_LIMIT), seconds
 
     def time_passed(self, seconds: float) -> None:
         """Move the clock."""
@@ -124,8 +128,9 @@ class LiveProgress:
         self._draw()
 
     def close(self) -> None:
-        """Take the display off the terminal."""
-        self._live.stop()
+        """Take the display off the terminal, if that is still there."""
+        with suppress(OSError):
+            self._live.stop()
 
     def _draw(self) -> None:
         from rich.text import Text
@@ -137,7 +142,8 @@ class LiveProgress:
             running = f"> {self._stage.value:<26}{self._now - self._begin:7.1f} s  {self._bar}\n"
             text.append(running, style="bold cyan")
         text.append(self._line, style="dim")
-        self._live.update(text)
+        with suppress(OSError):
+            self._live.update(text)
 
 
 def progress() -> PlainProgress | LiveProgress:

@@ -10,7 +10,7 @@ from capdoctor.report.card import CardLine, Tone, diagnosis_card
 from capdoctor.report.safe_text import one_line
 
 # The JSON names every file; a card has room for where to look first.
-_FILES_SHOWN = ("folder", "log")
+_FILES_SHOWN = {"folder": "folder", "log": "log"}
 _HEADLINES: dict[Outcome, tuple[str, Tone]] = {
     Outcome.STARTED: ("STARTED", "good"),
     Outcome.STOPPED_AFTER_STAGE: ("PASSED THE STAGE, STOPPED", "good"),
@@ -40,9 +40,16 @@ def _lines(outcome: RunOutcome) -> Iterator[CardLine]:
         yield from diagnosis_card(outcome.diagnosis)
     yield from _repeat_lines(outcome)
     yield from _matrix_lines(outcome)
-    for kind in _FILES_SHOWN:
+    yield from _file_lines(outcome)
+
+
+def _file_lines(outcome: RunOutcome) -> Iterator[CardLine]:
+    named = dict(_FILES_SHOWN)
+    if outcome.outcome is Outcome.HUNG:
+        named["after_end"] = "stacks"  # every Python thread, printed when the hung engine was ended
+    for kind, label in named.items():
         if kind in outcome.artifacts:
-            yield CardLine(kind, one_line(outcome.artifacts[kind]), "quiet")
+            yield CardLine(label, one_line(outcome.artifacts[kind]), "quiet")
 
 
 def _engine_text(engine: EngineInfo) -> str:

@@ -41,7 +41,7 @@ def _driver(rules: list[str], diagnoses: Iterable[Diagnosis]) -> dict[str, Json]
 
 
 def _result(name: str, diagnosis: Diagnosis, rules: list[str]) -> dict[str, Json]:
-    lines = [item.line for item in diagnosis.evidence]
+    lines = [item.line for item in diagnosis.evidence if item.line]  # 0: the driver's own log
     result: dict[str, Json] = {
         "ruleId": diagnosis.crash_class,
         "ruleIndex": rules.index(diagnosis.crash_class),
@@ -51,6 +51,7 @@ def _result(name: str, diagnosis: Diagnosis, rules: list[str]) -> dict[str, Json
         "relatedLocations": [
             _location(name, item.line, f"follows from it: {item.why}")
             for item in diagnosis.follow_on
+            if item.line
         ],
         "properties": {
             "confidence": diagnosis.confidence,

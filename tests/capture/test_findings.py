@@ -144,3 +144,45 @@ def test_an_end_on_another_stream_is_found_and_the_capture_is_over() -> None:
         graph.capture_end()
         torch.cuda.synchronize()
     assert [f.rule for f in device.findings] == ["capture_end_other_stream"]
+
+
+@pytest.mark.parametrize(
+    ("illegal", "rule"),
+    [
+        (lambda x: x.sum().item(), "host_read"),
+        (lambda x: x.copy_(torch.ones(4)), "pageable_copy"),
+        (lambda _x: torch.cuda.synchronize(), "device_synchronize"),
+        (lambda _x: torch.empty(1 << 20, device="cuda"), "out_of_memory"),
+    ],
+)
+def test_what_is_raised_is_written_down_too(
+    illegal: Callable[[torch.Tensor], object], rule: str
+) -> None:
+    with VirtualDevice(memory_budget=1 << 20) as device:
+        x = torch.zeros(4, device="cuda")
+        graph, raised = torch.cuda.CUDAGraph(), RuntimeError()
+        stream = torch.cuda.Stream()
+        with torch.cuda.stream(stream):
+            graph.capture_begin()
+            try:
+                illegal(x)
+            except RuntimeError as error:
+                raised = error
+            [finding] = device.findings
+    assert finding.rule == rule
+    assert finding.would_raise.type == type(raised).__name__
+    assert finding.would_raise.message == str(raised)
+
+
+def test_a_graph_freed_in_a_capture_is_written_down_though_nothing_is_raised() -> None:
+    with VirtualDevice() as device:
+        old = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(old):
+            torch.zeros(4, device="cuda")
+        with pytest.raises(RuntimeError), torch.cuda.graph(torch.cuda.CUDAGraph()):
+            old.reset()
+        first, *_ = device.findings
+    assert first.operation == "CUDAGraph.reset"
+    assert (
+        first.function == "test_a_graph_freed_in_a_capture_is_written_down_though_nothing_is_raised"
+    )

@@ -140,6 +140,7 @@ def test_the_demos_are_listed() -> None:
     [
         [],
         ["stray-word", "--model", "demo/clean"],
+        ["stray-word", "--model", "lab/m", "--", "--max-model-len", "3"],
         ["--model", "demo/clean", "--engine", "vllm"],
         ["--model", "demo/clean", "--python", "/usr/bin/python3"],
         ["--model", "demo/clean", "--as-torch", "new"],
@@ -148,10 +149,19 @@ def test_the_demos_are_listed() -> None:
         ["--model", "demo/clean", "--repeat", "2", "--matrix"],
         ["--model", "demo/clean", "--", "--max-model-len", "3"],
         ["--model", "demo/no-such-demo"],
+        ["--model", "demo/clean", "--source", "."],
+        ["--model", "demo/clean", "--out", ""],
+        ["--model", "demo/clean", "--engine-arg", "kv_cache_memory_bytes=-1"],
+        ["--scenario", "sparse-mla", "--source", ".", "--matrix"],
+        ["--scenario", "sparse-mla", "--source", ".", "--engine-arg", "seed=1"],
     ],
 )
-def test_a_command_line_that_cannot_be_meant_is_exit_2(arguments: list[str]) -> None:
-    assert_refused(capdoctor("repro", *arguments), 2)
+def test_a_command_line_that_cannot_be_meant_is_exit_2(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    state = {"XDG_STATE_HOME": str(tmp_path / "state")}
+    assert_refused(capdoctor("repro", *arguments, env=state), 2)
+    assert list((tmp_path / "state").glob("capdoctor/runs/*")) == []
 
 
 def file_as_folder(folder: Path) -> list[str]:

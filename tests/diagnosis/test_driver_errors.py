@@ -117,3 +117,33 @@ def test_platform(text: str, platform: str | None) -> None:
 def test_any_text_is_survived(text: str) -> None:
     found = decode(text)
     assert found is None or found.api
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("RuntimeError: CUDA error: operation not permitted when stream is captu", 900),
+        ("RuntimeError: CUDA error: operation not permitted when", 900),
+        ("RuntimeError: HIP error: operation not permitted on an event last rec", 907),
+        ("torch.AcceleratorError: CUDA error: an illegal memory acc", 700),
+        ("torch.AcceleratorError: CUDA error: capturing stream has unjoi", 904),
+        ("RuntimeError: CUDA error: operation not permitted", 800),
+    ],
+)
+def test_text_that_is_cut_at_the_edge_of_a_terminal(text: str, code: int) -> None:
+    found = decode(text)
+    assert found is not None
+    assert found.code == code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "RuntimeError: CUDA error: an ill",
+        "RuntimeError: CUDA error: operation",
+        "the operation not permitted when",
+        "RuntimeError: CUDA error: no kernel image is av and more",
+    ],
+)
+def test_cut_that_leaves_too_little_or_no_sign_is_no_error(text: str) -> None:
+    assert decode(text) is None

@@ -30,6 +30,32 @@ def test_line_of_a_public_report(row: dict[str, Any]) -> None:
     assert diagnosis.crash_class == row["class"] or diagnosis.confidence in MODEST
 
 
+# The forms in which people paste one line: as printed, by rank, cut at 80 columns, in a record.
+FORMS = {
+    "bare": "{0}",
+    "rank": "[rank0]: {0}",
+    "cut": "{0:.80}",
+    "record": "(EngineCore pid=12) ERROR 10-14 08:01:02 [core.py:1366] {0}",
+    "pytest": "E   {0}",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("row", rows("pasted_forms.jsonl"), ids=lambda row: row["id"])
+def test_line_in_every_form(row: dict[str, Any], form: str) -> None:
+    diagnosis = answer_to(FORMS[form].format(row["text"]))
+    assert diagnosis.crash_class in row["classes"] or diagnosis.confidence in MODEST
+
+
+@pytest.mark.parametrize(
+    "row",
+    [row for row in rows("pasted_forms.jsonl") if not row.get("modest")],
+    ids=lambda row: row["id"],
+)
+def test_line_as_printed_gets_its_class(row: dict[str, Any]) -> None:
+    assert answer_to(row["text"]).crash_class in row["classes"]
+
+
 @pytest.mark.parametrize("row", rows("reports.jsonl"), ids=lambda row: row["id"])
 def test_excerpt_of_a_public_report(row: dict[str, Any]) -> None:
     diagnosis = answer_to(row["text"])
@@ -70,6 +96,25 @@ def test_line_that_many_crashes_share_is_never_sure(text: str) -> None:
 def test_hip_wording_gets_the_class_of_cuda_wording(text: str) -> None:
     cuda = answer_to(f"RuntimeError: CUDA error: {text}").crash_class
     assert cuda == answer_to(f"torch.AcceleratorError: HIP error: {text}").crash_class != "unknown"
+
+
+def test_bind_error_after_the_start_is_no_clean_start() -> None:
+    bound = "error while attempting to bind on address ('0.0.0.0', 8000): address already in use"
+    text = f"INFO:     Application startup complete.\nERROR:    [Errno 98] {bound}\n"
+    assert answer_to(text).crash_class == "port_in_use"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ggml_cuda_init: found 1 CUDA devices:",
+        "llama_model_loader: loaded meta data",
+        "[TensorRT-LLM][ERROR] Unhandled exception",
+    ],
+)
+def test_gpu_error_of_another_program_is_no_engine_log(line: str) -> None:
+    text = f"{line}\nCUDA error: operation not permitted when stream is capturing\n"
+    assert answer_to(text).verdict == "not_an_engine_log"
 
 
 @pytest.mark.parametrize(

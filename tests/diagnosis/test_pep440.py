@@ -58,6 +58,8 @@ def test_prefixes_are_those_of_packaging(version: str, op: str, bound: str) -> N
         ("<0.30", "0.30.0.dev5", False),
         (">=0.25,<0.29", "0.28.1.post1+cu130", True),
         ("", "0.1", True),
+        ("<0.1.post1", "0.1.dev0", True),
+        ("<0.1.post1", "0.1.post1.dev0", False),
         ("~=0.20.1", "0.20.9", True),
         ("~=0.20.1", "0.21.0", False),
         (">=1", "nightly", False),

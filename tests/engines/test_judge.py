@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from capdoctor.engines.embedded import SETUP_FAILED
+from capdoctor.engines.embedded import EXIT_SETUP_FAILED, SETUP_FAILED
 from capdoctor.engines.ended import Departure, Ended
 from capdoctor.engines.judge import describe_code, exit_code, outcome_of, process_ends
 from capdoctor.model import Outcome, Stage
@@ -104,7 +104,9 @@ def test_a_refusal_and_a_good_exit_without_a_start_are_setup_failures() -> None:
 
 
 def test_the_embedded_engine_says_itself_that_nothing_was_started() -> None:
-    ended = replace(ENDED, last_line=f"{SETUP_FAILED}the file defines no build()")
+    line = f"{SETUP_FAILED}the file defines no build()"
+    gone = [replace(ENDED.departures[0], status=EXIT_SETUP_FAILED << 8)]
+    ended = replace(ENDED, last_line=line, departures=gone)
     assert outcome_of(ended, "embedded", {}) == (
         Outcome.SETUP_FAILED,
         "the file defines no build()",
@@ -124,3 +126,8 @@ def test_the_exit_code_is_negative_for_a_signal_and_none_if_it_was_ours() -> Non
 )
 def test_codes_are_said_as_people_say_them(code: int, text: str) -> None:
     assert describe_code(code) == text
+
+
+def test_a_model_that_only_prints_that_sentence_crashed() -> None:
+    ended = replace(ENDED, last_line=f"{SETUP_FAILED}not true")
+    assert outcome_of(ended, "embedded", {})[0] is Outcome.CRASHED

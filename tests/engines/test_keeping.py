@@ -170,6 +170,36 @@ def test_a_segment_of_the_run_goes_whatever_its_name(watch: leavings.SegmentWatc
     assert leavings.remove_segments(watch) == ["odd-name"]
 
 
+def test_a_segment_of_a_process_that_was_seen_too_late_is_the_runs_after_all(
+    watch: leavings.SegmentWatch,
+) -> None:
+    code = "import time\nf = open('/dev/shm/psm_late', 'wb')\nprint(1, flush=True)\ntime.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        watch.read(set())  # the run's processes as they were known before it was started
+        child.kill()
+    assert leavings.remove_segments(watch) == []
+    watch.adopt({1, child.pid})
+    assert leavings.remove_segments(watch) == ["psm_late"]
+
+
+@pytest.mark.parametrize(
+    ("pid", "ipc", "everyone"),
+    [
+        ("pid:[4026531836]", "ipc:[4026531839]", True),  # no container
+        ("pid:[4026532501]", "ipc:[4026532500]", True),  # a container with a /dev/shm of its own
+        ("pid:[4026532501]", "ipc:[4026531839]", False),  # --ipc=host
+    ],
+)
+def test_in_the_hosts_ipc_what_nobody_seems_to_have_may_be_a_neighbours(
+    pid: str, ipc: str, everyone: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "pid").symlink_to(pid)
+    (tmp_path / "ipc").symlink_to(ipc)
+    assert leavings.sees_every_user(tmp_path) is everyone
+
+
 def test_ending_takes_no_longer_than_it_has_to() -> None:
     marker = f"CAPDOCTOR_RUN=swift{os.getpid()}"
     name, value = marker.split("=")

@@ -74,3 +74,19 @@ def test_a_cached_hub_model_lends_its_config(
     snapshot.mkdir(parents=True)
     folder(snapshot, {"num_hidden_layers": 7})
     assert find_model("lab/m").config == {"num_hidden_layers": 7}
+
+
+def test_a_config_that_nests_without_end_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("[" * 200_000)
+    with pytest.raises(CannotDo, match="cannot be read"):
+        find_model(str(tmp_path))
+
+
+def test_a_user_without_a_home_can_name_a_hub_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless(_path: str) -> str:
+        return _path
+
+    for name in ("HF_HOME", "HF_HUB_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("os.path.expanduser", homeless)
+    assert find_model("lab/m").config is None

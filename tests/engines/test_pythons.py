@@ -146,3 +146,32 @@ def _commit_all(folder: Path) -> str:
         subprocess.run([*git, *words], check=True)
     head = [*git, "rev-parse", "HEAD"]
     return subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("vllm/_version.py", b"\xff\xfe commit_id = 'g1234567'"),
+        ("vllm-0.32.0.dist-info/direct_url.json", b"{broken"),
+        ("vllm-0.32.0.dist-info/METADATA", b""),
+        ("torch/version.py", b"\xff cuda = '13.0'"),
+    ],
+)
+def test_a_damaged_installation_is_still_found(tmp_path: Path, name: str, content: bytes) -> None:
+    python = make_venv(tmp_path / "env")
+    site = install(python).parent
+    (site / name).parent.mkdir(exist_ok=True)
+    (site / name).write_bytes(content)
+    if name.startswith("torch"):
+        (site / "torch/__init__.py").touch()
+    assert find_python(python).vllm is not None
+
+
+@pytest.mark.parametrize("answer", ["capdoctor-python {broken", "capdoctor-python {}", "hello"])
+def test_a_program_that_is_no_python_is_one_sentence(tmp_path: Path, answer: str) -> None:
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    program.chmod(0o755)
+    with pytest.raises(CannotDo) as caught:
+        describe(program)
+    assert caught.value.hint

@@ -89,3 +89,13 @@ def test_graph_sizes_that_the_user_asked_for_are_not_mixed_with_ours() -> None:
     assert shrink(DEEPSEEK, given=given).merged(given)["compilation_config"] == {
         "max_cudagraph_capture_size": 64
     }
+
+
+def test_the_language_model_of_an_omni_model_lies_two_deep() -> None:
+    text = {"num_hidden_layers": 48, "num_experts": 128, "max_position_embeddings": 512}
+    small = shrink({"thinker_config": {"text_config": text, "audio_config": {"num_layers": 9}}})
+    assert small.overrides == {
+        "thinker_config": {"text_config": {"num_hidden_layers": 2, "num_experts": 8}}
+    }
+    assert small.engine_args["max_model_len"] == 512
+    assert "thinker_config.text_config.num_hidden_layers: 48 -> 2" in small.changes

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from capdoctor.engines import run
+from capdoctor.engines.start import run
 from capdoctor.errors import CannotDo, Interrupted
 from capdoctor.model import Diagnosis, EngineSpec, Outcome, RunFacts, RunOutcome, Stage
 from tests.engines.support import (
@@ -207,7 +207,7 @@ def test_fifteen_interrupted_runs_leave_nothing(
 _RUN_ALONE = """
 import sys
 from pathlib import Path
-from capdoctor.engines import run
+from capdoctor.engines.start import run
 from capdoctor.model import EngineSpec
 run(EngineSpec("vllm", sys.argv[1], python=Path(sys.argv[2]), out=Path(sys.argv[3])))
 """
@@ -311,10 +311,11 @@ def test_an_out_folder_that_may_not_be_written_is_one_sentence(tmp_path: Path) -
 
 
 def _sentence_of_run(out: Path) -> int:
-    from capdoctor.engines.rundir import make_run_folder
+    from capdoctor.engines.rundir import run_folder
 
     try:
-        make_run_folder(out, "model")
+        with run_folder(out, "model"):
+            pass
     except CannotDo as exc:
         return errno.EACCES if "no permission" in exc.sentence else 1
     return 0
@@ -329,9 +330,44 @@ def test_an_out_path_that_is_a_file_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_a_signal_before_the_engine_starts_starts_none(tmp_path: Path) -> None:
-    with pytest.raises(Interrupted, match="before the engine was started"):
+    with pytest.raises(Interrupted, match="SIGTERM while no engine"):
         start(tmp_path, "hang", began=lambda: os.kill(os.getpid(), signal.SIGTERM))
     assert not (tmp_path / "out/engine.log").exists()
+
+
+def test_a_signal_while_it_is_diagnosed_is_not_swallowed(tmp_path: Path) -> None:
+    def interrupted(_log: Path, _facts: RunFacts) -> Diagnosis:
+        os.kill(os.getpid(), signal.SIGINT)
+        raise AssertionError("the diagnosis went on")
+
+    python = make_fake_python(tmp_path / "python", "stage", "weights", "fail")
+    spec = EngineSpec("vllm", str(MODEL), python=python, out=tmp_path / "out")
+    with pytest.raises(Interrupted) as caught:
+        run(spec, diagnose=interrupted)
+    assert caught.value.hint.startswith("capdoctor repro --model ")
+
+
+def test_variables_of_the_run_reach_the_engine_over_those_of_the_caller(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    python = make_fake_python(tmp_path / "python", "stage", "weights", "fail")
+    python.write_text(
+        python.read_text().replace("exec ", 'echo "GPU=$CUDA_VISIBLE_DEVICES"; exec ')
+    )
+    mine = {"CUDA_VISIBLE_DEVICES": "3"}
+    spec = EngineSpec("vllm", str(MODEL), python=python, out=tmp_path / "out", environment=mine)
+    answer = run(spec, diagnose=diagnose)
+    assert "GPU=3" in Path(answer.artifacts["log"]).read_text().splitlines()
+
+
+def test_a_single_run_is_in_the_list_of_runs(tmp_path: Path) -> None:
+    answer = start(tmp_path, "stage", "weights", "fail")
+    assert answer.diagnosis is not None
+    found = [(r.outcome, r.fingerprint) for r in answer.runs]
+    assert found == [(Outcome.CRASHED, answer.diagnosis.fingerprint)]
+    written = json.loads(Path(answer.artifacts["json"]).read_text())
+    assert [r["outcome"] for r in written["runs"]] == ["crashed"]
 
 
 def test_a_run_in_a_thread_works_without_signals(tmp_path: Path) -> None:

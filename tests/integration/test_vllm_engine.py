@@ -14,8 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from capdoctor.engines import Quiet, find_python, run
 from capdoctor.engines.keeping import leavings
+from capdoctor.engines.listener import Quiet
+from capdoctor.engines.pythons import find_python
+from capdoctor.engines.start import run
 from capdoctor.errors import CannotDo, Interrupted
 from capdoctor.model import Diagnosis, EngineSpec, Outcome, RunOutcome, Stage, Verdict
 from tests.engines.support import marked_processes

@@ -156,3 +156,19 @@ def test_memory_stays_bounded(tmp_path: Path, name: str, line: bytes) -> None:
     )
     peak = json.loads(run.stdout.split()[1])
     assert peak < 150, name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"CUDA error (/x/csrc/file.cu:60): out of memory",
+        b"HIP error in f at line 7: invalid argument",
+        b"Cuda failure 'unhandled'",
+        b"CUDBG_EXCEPTION_WARP_ILLEGAL_ADDRESS",
+        b"f() returned cudaErrorIllegalAddress",
+        b"CUDA_ERROR_LAUNCH_FAILED",
+    ],
+)
+def test_stray_gpu_errors_of_a_large_log_are_kept(text: bytes) -> None:
+    run = the_run(read_text(INFO * 10_000 + text + b"\n" + INFO * 10_000))
+    assert [line.number for line in run.lines if line.text == text.decode()] == [10_001]

@@ -138,3 +138,35 @@ def test_lines_of_other_processes_in_between_change_nothing(data: st.DataObject)
     places = data.draw(st.sets(st.integers(0, len(lines)), max_size=60))
     mixed = [x for i, line in enumerate(lines) for x in ([noise] if i in places else []) + [line]]
     assert m.told(m.joined(mixed)) == m.told(m.joined(lines))
+
+
+# A wrapper or colour that was put around lines after a terminal had wrapped them.
+AFTERWARDS = {
+    name: m.WRAPPERS[name]
+    for name in ("docker_json", "cri", "compose", "quoted", "service_name", "journald")
+} | {"coloured": m.coloured, "crlf": m.crlf}
+
+
+@pytest.mark.parametrize("stem", ["vllm-56785-sparse-mla-event", "sglang-7918-compile-in-capture"])
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("outer", sorted(AFTERWARDS))
+def test_lines_wrapped_before_they_were_packed_are_joined(
+    outer: str, width: int, stem: str
+) -> None:
+    data = m.last_segments(m.corpus(f"{stem}.log"))
+    assert m.told(AFTERWARDS[outer](m.folded(data, width))) == m.told(data)
+
+
+def test_source_on_the_line_of_its_frame_is_no_part_of_the_name() -> None:
+    text = (
+        'Traceback (most recent call last):\n  File "a.py", line 3, in <module>     main(x)\n'
+        "ValueError: x\n"
+    )
+    (frame,) = the_run(text.encode()).nodes[0].frames
+    assert (frame.function, frame.code) == ("<module>", "main(x)")
+
+
+def test_lines_of_one_length_are_not_taken_for_wrapped_ones() -> None:
+    data = b"".join(b"line %070d\n" % i for i in range(5_000))
+    log = read_text(data)
+    assert (log.wrapped_at, log.looked_at) == (None, 5_000)

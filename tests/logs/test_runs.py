@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from capdoctor.logs import read_text
 
 INFO = "INFO 01-01 00:00:00 [x.py:1] "
@@ -59,3 +61,32 @@ def test_nodes_of_one_pod_group_are_one_run() -> None:
 def test_text_without_any_engine_is_one_run_without_marks() -> None:
     (run,) = read_text("hello\nworld\n").runs
     assert (run.marks, run.engine, run.ready, run.last_line) == ((), None, None, 2)
+
+
+LATER = "INFO 01-01 00:00:30 [core.py:90] "
+V0 = (
+    "INFO 01-01 00:00:00 llm_engine.py:84] Initializing an LLM engine (v0.6.3) with config\n"
+    f"{LATER}Loading model weights took 1 GB\nINFO:     Application startup complete.\n"
+)
+OFFLINE = engine("EngineCore", 9) + (
+    f"(EngineCore pid=9) {LATER}init engine (profile, create kv cache, warmup model) took 1 s\n"
+)
+V1 = begin(1) + OFFLINE
+SGLANG = (
+    "[2025-04-01 23:22:06 TP0] Init torch distributed begin.\n"
+    "[2025-04-01 23:22:06 TP0] Load weight begin. avail mem=1\n"
+    "[2025-04-01 23:22:06 TP0] Init torch distributed begin.\n"  # of the draft model
+    "[2025-04-01 23:22:06] The server is fired up and ready to roll!\n"
+)
+CLEAN = {"V0": V0, "V1": V1, "offline": OFFLINE, "SGLang": SGLANG}
+
+
+@pytest.mark.parametrize("first", sorted(CLEAN))
+@pytest.mark.parametrize("second", sorted(CLEAN))
+def test_any_engine_begins_a_run_after_a_clean_one(first: str, second: str) -> None:
+    line = len(CLEAN[first].splitlines()) + 1
+    assert starts(CLEAN[first] + CLEAN[second]) == [1, line]
+
+
+def test_engine_added_to_a_serving_group_begins_no_run() -> None:
+    assert starts(V1 + engine("EngineCore_DP4", 77)) == [1]

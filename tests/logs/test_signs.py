@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
-from capdoctor.logs import Death, Interrupt, NativeEvent, Run, read_text
+from capdoctor.logs import Death, Interrupt, NativeEvent, Run, StreamId, read_text
+from capdoctor.logs.signs import find_signs
+from capdoctor.logs.tables import table
 
 
 def run_of(line: str) -> Run:
@@ -253,3 +257,11 @@ def test_source_line_of_a_frame_is_no_sign() -> None:
         "RuntimeError: no"
     )
     assert run.deaths == ()
+
+
+@pytest.mark.parametrize("sign", table("sign"), ids=lambda sign: str(sign["id"]))
+def test_no_pattern_takes_long_over_its_own_needles(sign: dict[str, list[str]]) -> None:
+    for needle in sign["needles"]:
+        begin = time.process_time()
+        find_signs((needle * 8_000)[:60_000] + "!", 1, StreamId())
+        assert time.process_time() - begin < 0.2, needle

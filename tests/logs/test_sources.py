@@ -165,3 +165,18 @@ def test_log_packed_in_itself_too_often_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "bomb"
     path.write_bytes(data)
     refused(path, "packed too many times")
+
+
+@pytest.mark.parametrize("name", ["", "a" * 5_000, "/dev/zero", "/dev/urandom", "/dev/null"])
+def test_names_that_are_no_log_are_told(name: str) -> None:
+    with pytest.raises(CannotDo):
+        read_log(name)
+
+
+def test_names_in_an_archive_bring_no_escapes() -> None:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr("\x1b]0;owned\x07../../x.log", "ValueError: x\n")
+    packed.seek(0)
+    (log,) = read_logs(packed)
+    assert log.member == "../../x.log"

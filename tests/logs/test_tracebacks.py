@@ -7,6 +7,7 @@ import sys
 import textwrap
 import traceback
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -230,3 +231,20 @@ def test_any_chain_is_read_back(kinds: list[type[Exception]]) -> None:
     nodes = nodes_of(formatted(error))
     assert [n.type for n in nodes] == [kind.__name__ for kind in kinds]
     assert [n.linked(LinkKind.CAUSE) for n in nodes] == [None, *range(len(kinds) - 1)]
+
+
+@pytest.mark.parametrize(
+    "front", ["(Actor pid=12, ip=10.0.0.1) ", "\x1b[36m(Actor pid=12)\x1b[0m ", ""]
+)
+def test_record_of_sglang_goes_on_behind_the_prefix_of_ray(front: str) -> None:
+    text = (
+        "[2025-04-01 23:22:06 TP0] Scheduler hit an exception: Traceback (most recent call last):\n"
+        '  File "/x/sglang/srt/a.py", line 3, in f\n    foo()\n'
+        "RuntimeError: CUDA error: invalid argument\nCUDA kernel errors might\n\n"
+    )
+    lines = [front + line for line in text.splitlines()]
+    other = "(Actor pid=99) [2025-04-01 23:22:06 TP1] Load weight end"
+    mixed = [x for line in lines for x in ((other, line) if front else (line,))]
+    (node,) = read_text("\n".join(mixed) + "\n").runs[0].nodes
+    assert (node.type, len(node.frames), node.stream.name) == ("RuntimeError", 1, "TP0")
+    assert node.stream.pid == (12 if front else None)

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import io
+import json
 from dataclasses import replace
 
 import pytest
 
-from capdoctor.model import ErrorInfo, Frame, Outcome, RunSummary, Verdict
+from capdoctor.model import ErrorInfo, Evidence, Frame, Outcome, RunSummary, Verdict
 from capdoctor.report.card import TITLES, diagnosis_card, error_text, frame_text
+from capdoctor.report.markdown import diagnosis_markdown
 from capdoctor.report.run_card import run_card
+from capdoctor.report.sarif import sarif
 from capdoctor.report.terminal import show_card
 from tests.helpers.samples import CLEAN, RUN, SPARSE
 
@@ -101,3 +104,24 @@ def test_repeats_are_counted_only_when_there_are_several() -> None:
     twice = (RunSummary(Outcome.CRASHED, "s1:a"), RunSummary(Outcome.STARTED, None))
     assert "1 of 2 crashed, 1 of them alike" in text_of(run_card(replace(RUN, runs=twice)))
     assert "repeats" not in text_of(run_card(replace(RUN, runs=twice[:1])))
+
+
+def test_a_line_of_the_drivers_log_is_no_line_0() -> None:
+    driver = Evidence(0, "Event is not valid", "the driver says")
+    follow = replace(SPARSE.follow_on[0], line=0)
+    found = replace(SPARSE, evidence=(driver,), follow_on=(follow,))
+    card = text_of(diagnosis_card(found))
+    markdown = diagnosis_markdown(found)
+    for text in (card, markdown):
+        assert "driver log: " in text
+        assert "line 0" not in text
+    result = json.loads(sarif({"a.log": found}))["runs"][0]["results"][0]
+    assert result["locations"][0]["physicalLocation"]["region"]["startLine"] == 1
+    assert result["relatedLocations"] == []
+
+
+def test_a_hung_engine_has_its_stacks_named() -> None:
+    files = {"folder": "/runs/1", "log": "/runs/1/engine.log", "after_end": "/runs/1/after-end.log"}
+    hung = text_of(run_card(replace(RUN, outcome=Outcome.HUNG, artifacts=files)))
+    assert "stacks        /runs/1/after-end.log" in hung
+    assert "after-end" not in text_of(run_card(replace(RUN, artifacts=files)))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime
 
 from capdoctor.bisection.history.gitcall import git
-from capdoctor.bisection.history.mirror import Mirror, opened
+from capdoctor.bisection.history.mirror import Mirror
 
 _SQUASHED = re.compile(r"\(#(\d+)\)\s*$")
 _MERGED = re.compile(r"^Merge pull request #(\d+) from ")
@@ -26,18 +27,12 @@ class CommitFacts:
 
 def commit_facts(mirror: Mirror, sha: str) -> CommitFacts:
     """Return the facts of one commit."""
-    with opened(mirror) as repository:
-        commit = repository.commit(sha)
-        message = _text(commit.message)
-        parents = tuple(parent.hexsha for parent in commit.parents)
-        date = commit.authored_datetime.isoformat()
+    # Not GitPython: it cannot read a repository of SHA-256 objects.
+    told = git(mirror.folder, "show", "-s", "--format=%P%n%aI%n%B", f"{sha}^{{commit}}")
+    parents, date, message = told.split("\n", 2)
     title, _, body = message.strip().partition("\n")
-    return CommitFacts(sha, title.strip(), pull_request(title, body), date, parents)
-
-
-def _text(message: str | bytes) -> str:
-    """GitPython gives bytes where a message is in no encoding it knows."""
-    return message if isinstance(message, str) else message.decode(errors="replace")
+    when = datetime.fromisoformat(date).isoformat()
+    return CommitFacts(sha, title.strip(), pull_request(title, body), when, tuple(parents.split()))
 
 
 def pull_request(title: str, body: str = "") -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from capdoctor.bisection.history.commit_facts import commit_facts
 from capdoctor.bisection.history.gitcall import git, git_or_none
-from capdoctor.bisection.history.mirror import Mirror, opened
+from capdoctor.bisection.history.mirror import Mirror
 from capdoctor.errors import CannotDo
 
 SHORT = 12
@@ -66,8 +66,7 @@ def _cut_off(mirror: Mirror, older: str, newer: str, first: str) -> CannotDo:
 
 
 def _other_base(mirror: Mirror, older: str, newer: str, start: str) -> str:
-    with opened(mirror) as repository:
-        inside = repository.is_ancestor(repository.commit(older), repository.commit(newer))
+    inside = git_or_none(mirror.folder, "merge-base", "--is-ancestor", older, newer) is not None
     why = "was merged from a side branch" if inside else "is on another branch"
     return (
         f"{older[:SHORT]} {why}: the range starts at {start[:SHORT]}, the newest commit of the "

@@ -37,11 +37,10 @@ class GitFailed(CannotDo):
         self.code = code
 
 
-def git_environment() -> dict[str, str]:
-    """Return the environment for git: the caller's, without what points at another repository."""
+def outside_git() -> dict[str, str]:
+    """Return the caller's environment without what points at another repository."""
     drop = {*_FOREIGN, *_FOREIGN_MORE}
-    kept = {name: value for name, value in os.environ.items() if name not in drop}
-    return {**kept, **_QUIET}
+    return {name: value for name, value in os.environ.items() if name not in drop}
 
 
 def git(
@@ -76,7 +75,7 @@ def git_bytes(
             command,
             input=given,
             capture_output=True,
-            env={**git_environment(), **(env or {})},
+            env={**outside_git(), **_QUIET, **(env or {})},
             check=False,
         )
     except FileNotFoundError as error:

@@ -7,18 +7,12 @@ and lazy fetches of a partial clone would otherwise write into their ``.git``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from capdoctor.bisection.history.gitcall import GitFailed, git, git_or_none
 from capdoctor.bisection.journal.disk import writing
 from capdoctor.errors import CannotDo
-
-if TYPE_CHECKING:
-    from git import Repo
 
 ATTRIBUTES = "".join(
     [
@@ -55,16 +49,6 @@ def open_mirror(source: Path, folder: Path) -> Mirror:
             _make(source, folder, objects, common)
     partial = git_or_none(folder, "config", "remote.origin.promisor") is not None
     return Mirror(folder, source, common, _shallow(common), partial)
-
-
-@contextmanager
-def opened(mirror: Mirror) -> Iterator[Repo]:
-    """Open the private repository with GitPython, whatever git is running us."""
-    import git as gitpython
-
-    with gitpython.Repo(mirror.folder, expand_vars=False) as repository:
-        repository.git.update_environment(GIT_DIR=str(mirror.folder))
-        yield repository
 
 
 def _locate(source: Path) -> tuple[Path, Path]:

@@ -13,6 +13,7 @@ from capdoctor.errors import CannotDo
 
 _VERSION = re.compile(r"v?(?P<number>\d+(\.\d+)+([._-]?(a|b|rc|post|dev)\d+)*)(\+(?P<local>\S+))?")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?)?|yesterday|\d+ \w+ ago")
+_ID = re.compile(r"[0-9a-f]{40,64}")
 _HEX = re.compile(r"g?(?P<hex>[0-9a-f]{4,64})")
 _LOCAL_COMMIT = re.compile(r"(?:^|\.)g(?P<hex>[0-9a-f]{7,40})")
 _REMOTES = ("origin", "upstream")
@@ -47,7 +48,8 @@ def resolve(mirror: Mirror, text: str, *, tip: str | None = None) -> Revision:
 
 def _commit(mirror: Mirror, name: str) -> str | None:
     out = git_or_none(mirror.folder, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}")
-    return out.strip() if out and out.strip() else None
+    sha = (out or "").strip()
+    return sha if _ID.fullmatch(sha) else None  # "^main" is the commit that is left out
 
 
 def _refuse_ambiguous(mirror: Mirror, text: str) -> None:
@@ -82,8 +84,14 @@ def _by_name(mirror: Mirror, text: str) -> Revision | None:
         if sha:
             return Revision(sha, f"{remote}/{text}")
     match = _HEX.fullmatch(text)
-    sha = _commit(mirror, match["hex"]) if match else None
+    sha = _commit(mirror, match["hex"]) if match else _as_the_user_sees_it(mirror, text)
     return Revision(sha, text) if sha else None
+
+
+def _as_the_user_sees_it(mirror: Mirror, text: str) -> str | None:
+    """Return what only the user's own repository knows: reflogs, upstreams, ``:/text``."""
+    found = git_or_none(mirror.source, "rev-parse", "--verify", "--quiet", text)
+    return _commit(mirror, found.strip()) if found and found.strip() else None
 
 
 def _by_version(mirror: Mirror, text: str) -> Revision | None:

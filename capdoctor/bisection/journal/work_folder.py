@@ -57,7 +57,7 @@ def find_work_folder(given: Path | None) -> Path:
         if not folders:
             raise CannotDo("there is no bisection to go on with", "start one: capdoctor bisect")
         return folders[0]
-    for folder in (given, bisections_folder() / given):
+    for folder in (Path.cwd() / given.expanduser(), bisections_folder() / given):
         if (folder / JOURNAL).exists():
             return folder
     raise CannotDo(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from capdoctor.bisection.observation import Observation, Saw
 from capdoctor.bisection.probes.diagnosed import diagnosed
 from capdoctor.bisection.probes.plain_failure import plain_signature
 from capdoctor.bisection.probes.probe import Place
-from capdoctor.bisection.probes.process import run_logged
+from capdoctor.bisection.probes.process import SIGNALLED, run_logged
 from capdoctor.bisection.provisioning.isolation import caches_of, isolated
 from capdoctor.bisection.provisioning.submodules import SubmoduleMissing
 from capdoctor.bisection.provisioning.worktrees import Worktrees
@@ -78,9 +79,19 @@ def observe_exit(code: int | None, log: Path, spent: tuple[float, float]) -> Obs
     if code == CANNOT_JUDGE:
         return replace(base, saw=Saw.UNBUILDABLE, reason="the command cannot judge it (exit 125)")
     if code >= STOP:
-        reason = f"the command asked to stop (exit {code})"
-        return replace(base, saw=Saw.INFRA, stop=True, reason=reason)
+        return replace(base, saw=Saw.INFRA, stop=True, reason=_why_stop(code))
     return _failed(base, log, code)
+
+
+def _why_stop(code: int) -> str:
+    try:
+        name = signal.Signals(code - SIGNALLED).name
+    except ValueError:
+        return f"the command asked to stop (exit {code})"
+    return (
+        f"the command was ended by {name} (exit {code}), and 128 or more stops a bisection as in "
+        "git bisect run; if that is the crash, write the probe as 'COMMAND || exit 1'"
+    )
 
 
 def _failed(base: Observation, log: Path, code: int) -> Observation:

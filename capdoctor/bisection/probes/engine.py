@@ -13,6 +13,7 @@ from capdoctor.bisection.history.mirror import Mirror
 from capdoctor.bisection.observation import Observation, Saw
 from capdoctor.bisection.probes.diagnosed import with_diagnosis
 from capdoctor.bisection.probes.probe import Cancelled, Place, visible_devices
+from capdoctor.bisection.probes.strays import mark
 from capdoctor.bisection.provisioning.overlay import overlay_verdict
 from capdoctor.bisection.provisioning.worktrees import Worktrees
 from capdoctor.engines.listener import Quiet, RunListener
@@ -85,7 +86,7 @@ class EngineProbe:
             source=folder,
             out=place.out,
             stop_after=self.spec.stop_after or early_stop(place.stage),
-            environment={**self.spec.environment, **visible_devices(place)},
+            environment={**self.spec.environment, **mark(place.out), **visible_devices(place)},
         )
         ready = time.monotonic()
         try:

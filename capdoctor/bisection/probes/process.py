@@ -1,4 +1,4 @@
-"""Run a child process with its output in a file; when this returns, its whole group is gone."""
+"""Run a child process with its output in a file; when this returns, all it started is gone."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from capdoctor.bisection.history.gitcall import git_environment
+from capdoctor.bisection.history.gitcall import outside_git
 from capdoctor.bisection.journal.disk import writing
 from capdoctor.bisection.probes.probe import Cancelled, Place, visible_devices
+from capdoctor.bisection.probes.strays import end_strays, mark
 
 SIGNALLED = 128  # a shell's exit code for signal N is 128 + N
 GLANCE = 0.5  # seconds between two looks at whether the run was cancelled
@@ -55,6 +56,7 @@ def run_logged(
             code = _wait(process, place, timeout)
         finally:
             _end_group(process)
+            end_strays(place.out)
     return SIGNALLED - code if code is not None and code < 0 else code
 
 
@@ -72,7 +74,7 @@ def _wait(process: subprocess.Popen[bytes], place: Place, timeout: float | None)
 
 def _environment(place: Place) -> dict[str, str]:
     given = {"CAPDOCTOR_SHA": place.sha, "PYTHONUNBUFFERED": "1"}
-    return git_environment() | given | visible_devices(place)
+    return outside_git() | given | mark(place.out) | visible_devices(place)
 
 
 def _end_group(process: subprocess.Popen[bytes]) -> None:

@@ -32,6 +32,16 @@ def fill_submodules(mirror: Mirror, worktree: Path) -> None:
             ) from error
 
 
+def clean_submodules(worktree: Path) -> None:
+    """Empty the submodules: what a run has left in one would otherwise stay for other commits.
+
+    Raises:
+        GitFailed: one cannot be emptied.
+    """
+    if any((worktree / path / ".git").exists() for _, path in _listed(worktree)):
+        git(worktree, "submodule", "--quiet", "deinit", "--force", "--all")
+
+
 def _listed(worktree: Path) -> list[tuple[str, str]]:
     out = git_or_none(worktree, "config", "-f", ".gitmodules", "--get-regexp", r"\.path$") or ""
     pairs = (line.split(maxsplit=1) for line in out.splitlines() if " " in line)

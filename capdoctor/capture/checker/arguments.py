@@ -17,7 +17,7 @@ _TENSOR = re.compile(
     r"(?P<dtype>[a-z]\w*)\[(?P<shape>[\d,\s]*)\](?:@(?P<device>[\w:]+?))?(?::(?P<fill>[a-z]+))?\Z"
 )
 _FILLS = ("zeros", "ones", "rand", "randn", "arange")
-_DEVICE = re.compile(r"(cpu|pinned|cuda(:\d+)?)\Z")
+_DEVICE = re.compile(r"(cpu|pinned|cuda(:0)?)\Z")
 _HINT = "for example: x=float32[8,16]@cuda, lengths=int32[4]@cuda:ones, n=3, names=['a']"
 _SEED = 0
 
@@ -63,7 +63,7 @@ def _tensor(text: str, found: re.Match[str]) -> TensorSpec:
     if device in _FILLS and fill is None:
         device, fill = "cuda", device
     if not _DEVICE.match(device):
-        raise UsageError(f"--arg {text}: there is no device {device}", "use cuda, cpu or pinned")
+        raise UsageError(f"--arg {text}: there is no device {device}", "use cuda (there is one), cpu or pinned")
     if fill is not None and fill not in _FILLS:
         raise UsageError(f"--arg {text}: there is no filling {fill}", f"use {', '.join(_FILLS)}")
     sizes = tuple(int(part) for part in found["shape"].split(",") if part.strip())
@@ -93,7 +93,8 @@ def _made(spec: TensorSpec) -> torch.Tensor:
     try:
         values = _filled(spec).to(dtype)
     except (RuntimeError, TypeError) as error:
-        text = f"a {spec.dtype} tensor cannot be filled with {spec.fill}"
+        reason = str(error).partition("\n")[0]
+        text = f"a {spec.dtype} tensor of {spec.shape} cannot be filled with {spec.fill}: {reason}"
         raise UsageError(text, _HINT) from error
     if spec.device == "pinned":
         return values.pin_memory()

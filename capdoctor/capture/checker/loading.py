@@ -6,7 +6,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -25,16 +25,18 @@ def loaded(target: Target) -> Iterator[ModuleType]:
     Raises:
         CannotDo: its body raises.
     """
-    before = set(sys.modules)
+    name = _module_name(target)
+    hidden = sys.modules.get(name)
     folder = str((target.path or Path()).absolute().parent) if target.path else str(Path.cwd())
     sys.path.insert(0, folder)
     try:
         yield _run_body(target)
     finally:
         sys.path.remove(folder)
-        name = _module_name(target)
-        if name not in before:
+        if hidden is None:
             sys.modules.pop(name, None)
+        else:
+            sys.modules[name] = hidden
 
 
 def _module_name(target: Target) -> str:
@@ -110,7 +112,7 @@ def call_arguments(name: str, function: Any, given: dict[str, Any]) -> dict[str,
     Raises:
         UsageError: one that it needs is missing, or none of the functions takes a given one.
     """
-    parameters = inspect.signature(function).parameters
+    parameters = _parameters(function)
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters.values())
     taken = {key: value for key, value in given.items() if takes_all or key in parameters}
     needed = [
@@ -125,9 +127,17 @@ def call_arguments(name: str, function: Any, given: dict[str, Any]) -> dict[str,
     return taken
 
 
+def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
+    """Give the parameters; any, where a builtin does not tell its own."""
+    try:
+        return inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return {"given": inspect.Parameter("given", inspect.Parameter.VAR_KEYWORD)}
+
+
 def call(function: Any, arguments: dict[str, Any]) -> Any:
     """Call the function, positional-only parameters included."""
-    parameters = inspect.signature(function).parameters
+    parameters = _parameters(function)
     positional = [
         arguments[p.name]
         for p in parameters.values()

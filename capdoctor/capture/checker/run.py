@@ -7,14 +7,14 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 from capdoctor.capture.checker.arguments import build
-from capdoctor.capture.checker.eager_breaks import eager_breaks
 from capdoctor.capture.checker.loading import call, call_arguments, functions_of, loaded
 from capdoctor.capture.checker.operators import missing_operators, stand_ins
 from capdoctor.capture.checker.options import CheckOptions
 from capdoctor.capture.checker.placing import placed
-from capdoctor.capture.checker.segments import PiecewiseCapture
 from capdoctor.capture.checker.stubs import Unseen, stubbed
 from capdoctor.capture.checker.target import Target
+from capdoctor.capture.eager_breaks import breaking_functions, breaking_modules
+from capdoctor.capture.segments import PiecewiseCapture
 from capdoctor.errors import CannotDo
 from capdoctor.model import CheckResult, Covered, Finding
 
@@ -45,7 +45,8 @@ def check(target: Target, options: CheckOptions) -> CheckResult:
         stack.enter_context(device)
         stack.enter_context(missing_operators(unseen))
         module = stack.enter_context(loaded(target))
-        stack.enter_context(eager_breaks(module, options.eager))
+        stack.enter_context(breaking_modules())
+        stack.enter_context(breaking_functions(module, options.eager))
         findings: list[Finding] = []
         for name, function in functions_of(module, target).items():
             arguments = call_arguments(name, function, build(options.arguments))
@@ -81,31 +82,10 @@ def _capture(
     for _ in range(options.warm_up):
         _guarded(name, run)
     before, outside = len(device.findings), user_stack()
-    if options.stop_at_first:
-        _write_down_first(device)
     capture = captured_in_pieces if options.piecewise else captured_whole
-    try:
-        _guarded(name, lambda: capture(run), lambda: len(device.findings) > before)
-    finally:
-        device.session.__dict__.pop("judge", None)
+    _guarded(name, lambda: capture(run), lambda: len(device.findings) > before)
     found = device.findings[before:]
     return placed(found[:1] if options.stop_at_first else found, outside, function)
-
-
-def _write_down_first(device: VirtualDevice) -> None:
-    """Make the device keep a finding of what it raises."""
-    session = device.session
-    judge = session.judge
-
-    def judge_twice(fault: Any, operation: str, **params: str) -> None:
-        session.stop_at_first = False
-        try:
-            judge(fault, operation, **params)
-        finally:
-            session.stop_at_first = True
-        judge(fault, operation, **params)
-
-    session.__dict__["judge"] = judge_twice
 
 
 def _guarded(

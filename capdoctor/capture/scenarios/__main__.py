@@ -10,9 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any, NoReturn
 
+from capdoctor.capture.engine_log import EngineLog
 from capdoctor.capture.scenarios import NAMES, SETUP_FAILED
-from capdoctor.capture.scenarios.engine_log import EngineLog, root_of
 from capdoctor.capture.scenarios.outcome import CannotExercise, NotApplicable, WrongResult
+from capdoctor.capture.scenarios.tree_traceback import crash_lines, root_of
 from capdoctor.errors import CapdoctorError
 
 _DEVICE_ERROR = re.compile(r"CUDA|HIP|captur", re.IGNORECASE)
@@ -33,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     except CapdoctorError as error:
         return _ended(options, NOT_SET_UP, error.sentence)
     except Exception as error:  # noqa: BLE001 - whatever the tree's code raises is the answer
-        log.crash(error, options.source.absolute())
+        log.failure("".join(crash_lines(error, options.source.absolute())))
         root = root_of(error)
         what = f"{type(root).__name__}: {root}".splitlines()[0]
         if _is_the_trees(root):

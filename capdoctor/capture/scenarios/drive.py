@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Protocol
 
-from capdoctor.capture.checker.segments import PiecewiseCapture
+from capdoctor.capture.segments import PiecewiseCapture
 
 
 class GraphMode(IntEnum):
@@ -79,10 +79,9 @@ def profile_run(model: Model, forward: Forward) -> None:
     model.check()
 
 
-def profile_cudagraph_memory(model: Model, forward: Forward, modes: tuple[GraphMode, ...]) -> None:
+def profile_cudagraph_memory(model: Model, forward: Forward, mode: GraphMode) -> None:
     """Capture in a pool that is thrown away, as vLLM does to measure."""
-    for mode in modes:
-        capture_model(model, forward, mode)
+    capture_model(model, forward, mode)
 
 
 def capture_model(model: Model, forward: Forward, mode: GraphMode) -> None:

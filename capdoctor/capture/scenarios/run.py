@@ -8,9 +8,9 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from capdoctor.capture.engine_log import EngineLog
 from capdoctor.capture.scenarios import drive
 from capdoctor.capture.scenarios.drive import Forward, GraphMode, Model
-from capdoctor.capture.scenarios.engine_log import EngineLog
 from capdoctor.capture.scenarios.fold_indptr import SHAPES, FoldIndptr, load_function
 from capdoctor.capture.scenarios.hisparse import HiSparse
 from capdoctor.capture.scenarios.outcome import NotApplicable
@@ -19,6 +19,7 @@ from capdoctor.capture.scenarios.sparse_mla import SparseMLA
 # As setuptools-scm and its kin write it.
 _STATED = re.compile(r"""^(?:__version__\s*=\s*)?version\s*=\s*['"]([^'"\s]+)['"]""", re.MULTILINE)
 
+Capturing = Callable[[Model, Forward, GraphMode], None]
 Part = tuple[str, Model, Forward, tuple[GraphMode, ...]]
 
 
@@ -60,25 +61,22 @@ def run(name: str, source: Path, device: AbstractContextManager[Any], log: Engin
     _begin(name, source, log)
     with device:
         parts = list(SCENARIOS[name](source, "cuda"))
-        log.line("Model loading took 0.00 GiB memory and 0.000000 seconds", "model_runner.py:428")
+        log.record("Model loading took 0.00 GiB memory and 0.000000 seconds")
         for part in parts:
             drive.profile_run(part[1], part[2])
-        _profile_memory(parts, log)
-        log.line("Available KV cache memory: 1.00 GiB", "gpu_worker.py:640")
-        log.line("GPU KV cache size: 1,024 tokens", "kv_cache_utils.py:2395")
-        _capture(parts, log)
-    log.line("init engine (profile, create kv cache, warmup model) took 0.00 s", "core.py:379")
+        _capture_all(parts, log, drive.profile_cudagraph_memory)
+        log.record("Available KV cache memory: 1.00 GiB")
+        log.record("GPU KV cache size: 1,024 tokens")
+        _capture_all(parts, log, drive.capture_model)
+    log.record("init engine (profile, create kv cache, warmup model) took 0.00 s")
 
 
 def _begin(name: str, source: Path, log: EngineLog) -> None:
     config = f"scenario={name!r}, source={str(source)!r}"
-    log.line(f"Initializing {_engine(source)} with config: {config}")
-    log.line(
-        "world_size=1 rank=0 local_rank=0 distributed_init_method=none backend=none",
-        "parallel_state.py:1827",
-    )
-    log.line("Using V2 Model Runner", "gpu_worker.py:441")
-    log.line("Loading model from scratch...", "model_runner.py:396")
+    log.record(f"Initializing {_engine(source)} with config: {config}")
+    log.record("world_size=1 rank=0 local_rank=0 distributed_init_method=none backend=none")
+    log.record("Using V2 Model Runner")
+    log.record("Loading model from scratch...")
 
 
 def _engine(source: Path) -> str:
@@ -92,21 +90,25 @@ def _engine(source: Path) -> str:
     return "an LLM engine"
 
 
-def _profile_memory(parts: list[Part], log: EngineLog) -> None:
+def _capture_all(parts: list[Part], log: EngineLog, capture: Capturing) -> None:
+    """Capture the parts, a bar for each mode; what breaks leaves its bar where it was."""
     for mode in (GraphMode.PIECEWISE, GraphMode.FULL):
         concerned = [part for part in parts if mode in part[3]]
-        for done, (_, model, forward, _modes) in enumerate(concerned):
-            log.bar(mode.name, done, len(concerned))
-            drive.profile_cudagraph_memory(model, forward, (mode,))
-            log.bar(mode.name, done + 1, len(concerned))
-    log.line("Graph capturing finished in 0 secs, took 0.00 GiB", "model_runner.py:1066")
+        if concerned:
+            _capture_mode(concerned, mode, log, capture)
+    log.record("Graph capturing finished in 0 secs, took 0.00 GiB")
 
 
-def _capture(parts: list[Part], log: EngineLog) -> None:
-    for mode in (GraphMode.PIECEWISE, GraphMode.FULL):
-        concerned = [part for part in parts if mode in part[3]]
-        for done, (_, model, forward, _modes) in enumerate(concerned):
-            log.bar(mode.name, done, len(concerned))
-            drive.capture_model(model, forward, mode)
-            log.bar(mode.name, done + 1, len(concerned))
-    log.line("Graph capturing finished in 0 secs, took 0.00 GiB", "model_runner.py:1066")
+def _capture_mode(
+    parts: list[Part],
+    mode: GraphMode,
+    log: EngineLog,
+    capture: Capturing,
+) -> None:
+    bar = log.bar(f"Capturing CUDA graphs ({mode.name})", len(parts))
+    try:
+        for _, model, forward, _modes in parts:
+            capture(model, forward, mode)
+            bar.step()
+    finally:
+        bar.close()

@@ -13,13 +13,13 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from capdoctor.capture.checker.segments import PiecewiseCapture
 from capdoctor.capture.scenarios.drive import Forward, GraphMode, run_eagerly
 from capdoctor.capture.scenarios.ordering import Order
 from capdoctor.capture.scenarios.outcome import CannotExercise, NotApplicable, WrongResult
 from capdoctor.capture.scenarios.sources import load, package_folder
 from capdoctor.capture.scenarios.vllm_stubs import vllm_stubs
 from capdoctor.capture.scenarios.watched import Watch, WatchedTorch
+from capdoctor.capture.segments import PiecewiseCapture
 
 _INDEX_GROUP = "v1/attention/backends/mla/index_group.py"
 _ROWS, _TOPK, _BLOCK = 4, 8, 4

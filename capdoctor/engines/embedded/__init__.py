@@ -30,10 +30,25 @@ __all__ = [
     "SETUP_FAILED",
     "Demo",
     "Settings",
+    "check_torch",
     "command",
     "demo_file",
     "list_demos",
+    "settings_for",
 ]
+
+
+def check_torch() -> None:
+    """Make sure that torch is there, which is not imported for that.
+
+    Raises:
+        CannotDo: it is not installed.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise CannotDo(
+            "The embedded engine needs torch, which is not installed.",
+            "Run `pip install 'capdoctor[embedded]'`.",
+        )
 
 
 def command(spec: EngineSpec, run_dir: Path) -> list[str]:
@@ -44,11 +59,7 @@ def command(spec: EngineSpec, run_dir: Path) -> list[str]:
         CannotDo: no such file, torch is not installed, or the folder cannot be written.
     """
     settings = settings_for(spec)
-    if importlib.util.find_spec("torch") is None:
-        raise CannotDo(
-            "The embedded engine needs torch, which is not installed.",
-            "Run `pip install 'capdoctor[embedded]'`.",
-        )
+    check_torch()
     target = run_dir / SPEC_FILE
     try:
         target.write_text(json.dumps(settings.as_json(), indent=1) + "\n", encoding="utf-8")

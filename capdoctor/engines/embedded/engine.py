@@ -12,9 +12,9 @@ import torch
 
 from capdoctor import __version__
 from capdoctor.capture.device import VirtualDevice
-from capdoctor.engines.embedded.breakable import mark_breaks
+from capdoctor.capture.eager_breaks import breaking_modules, is_break
+from capdoctor.capture.engine_log import EngineLog
 from capdoctor.engines.embedded.graphs import GraphRunner
-from capdoctor.engines.embedded.log import EngineLog
 from capdoctor.engines.embedded.model_file import ModelFile, SetupFailed, check_model, load
 from capdoctor.engines.embedded.settings import Settings
 
@@ -38,7 +38,7 @@ class EngineCore:
             SetupFailed: the model file or the device cannot be used.
         """
         self._announce()
-        with device_for(self.settings):
+        with device_for(self.settings), breaking_modules():
             self._init_device()
             file, model = self._load_model()
             began = time.perf_counter()
@@ -75,7 +75,7 @@ class EngineCore:
 
     def _initialize(self, file: ModelFile, model: torch.nn.Module) -> None:
         settings = self.settings
-        breaks = mark_breaks(model)
+        breaks = sum(is_break(module) for module in model.modules())
         sizes = settings.sizes or file.sizes
         runner = GraphRunner(model, file, settings.shown, sizes, settings.mode)
         self.determine_available_memory(runner, breaks)

@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from capdoctor.engines.embedded.breakable import BreakableCapture
-from capdoctor.engines.embedded.log import EngineLog
+from capdoctor.capture.engine_log import EngineLog
+from capdoctor.capture.segments import PiecewiseCapture
 from capdoctor.engines.embedded.model_file import ModelFile, check_inputs
 
 _PROFILED_FULL = 2  # the first, throw-away round captures only the largest full graphs
@@ -100,7 +100,7 @@ class GraphRunner:
         return Captured("FULL", size, graph, inputs, output)
 
     def _capture_piecewise(self, size: int, inputs: tuple[Any, ...], pool: Any) -> Captured:
-        capture = BreakableCapture(pool)
+        capture = PiecewiseCapture(pool)
         with torch.cuda.stream(self.stream), capture:
             output = self.forward(inputs)
         return Captured("PIECEWISE", size, capture, inputs, output)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+import os
 import sys
+import traceback
 from pathlib import Path
+from typing import NoReturn
 
+from capdoctor.capture.engine_log import EngineLog
 from capdoctor.engines.embedded import EXIT_CRASHED, EXIT_SETUP_FAILED, SETUP_FAILED
-from capdoctor.engines.embedded.log import EngineLog
 from capdoctor.engines.embedded.model_file import SetupFailed
 from capdoctor.engines.embedded.settings import Settings
 from capdoctor.errors import CapdoctorError
@@ -18,7 +23,7 @@ def main(arguments: list[str] | None = None) -> int:
     [path] = sys.argv[1:] if arguments is None else arguments
     settings = Settings.from_json(json.loads(Path(path).read_text(encoding="utf-8")))
     try:
-        return run_engine_core(settings, EngineLog())
+        return run_engine_core(settings, EngineLog(sys.stdout))
     except (SetupFailed, CapdoctorError) as error:
         sys.stdout.flush()
         sys.stdout.write(f"{SETUP_FAILED}{error}\n")
@@ -41,11 +46,27 @@ def run_engine_core(settings: Settings, log: EngineLog) -> int:
         EngineCore(settings, log).start()
     except (SetupFailed, CapdoctorError):
         raise
-    except Exception as error:  # noqa: BLE001 - documented boundary: the crash is the answer
-        log.failure("EngineCore failed to start.", clean_exception(error))
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - documented boundary: the answer
+        log.failure("".join(traceback.format_exception(clean_exception(error))))
         return EXIT_CRASHED
     return 0
 
 
+def leave(code: int) -> NoReturn:
+    """End this process now: a model's threads and exit handlers have no say in it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):  # a model may have closed it
+            stream.flush()
+    os._exit(code)
+
+
+def _speak_utf8() -> None:
+    """Write UTF-8 whatever the locale: a capture bar must not fail for a character."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _speak_utf8()
+    leave(main())

@@ -22,6 +22,7 @@ _IGNORED = frozenset(
      "skip_tokenizer_init", "disable_log_stats", "tensor_parallel_size"}
 )  # fmt: skip
 _MEMORY = "memory_budget_bytes"
+_KV_CACHE = "kv_cache_memory_bytes"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,7 @@ def settings_for(spec: EngineSpec) -> Settings:
     arguments = _flattened(spec.engine_args)
     file, shown, budget = _model_file(spec)
     memory = arguments.get(_MEMORY, budget)
+    kv_cache = arguments.get(_KV_CACHE)
     return Settings(
         model=spec.model,
         file=str(file),
@@ -74,7 +76,7 @@ def settings_for(spec: EngineSpec) -> Settings:
         mode=_mode(spec, arguments),
         sizes=_sizes(arguments.get("cudagraph_capture_sizes", [])),
         memory=None if memory is None else _count(memory, _MEMORY),
-        kv_cache_bytes=arguments.get("kv_cache_memory_bytes"),
+        kv_cache_bytes=None if kv_cache is None else _count(kv_cache, _KV_CACHE),
         trace=spec.trace,
     )
 
@@ -107,7 +109,7 @@ def _flattened(arguments: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(nested, Mapping):
         raise UsageError("compilation_config must be a JSON object.", 'Like {"cudagraph_mode": 1}.')
     flat.update({k: v for k, v in nested.items() if k in _GRAPH_KEYS})
-    known = {*_GRAPH_KEYS, *_IGNORED, "enforce_eager", "kv_cache_memory_bytes", _MEMORY}
+    known = {*_GRAPH_KEYS, *_IGNORED, "enforce_eager", _KV_CACHE, _MEMORY}
     unknown = sorted(set(flat) - known)
     if unknown:
         raise UsageError(

@@ -39,7 +39,9 @@ def _engine() -> Optional[dict[str, Any]]:  # noqa: UP045 - evaluated by nobody,
     if name is None or package is None:
         return None
     version_file = package / "_version.py"
-    text = version_file.read_text(encoding="utf-8") if version_file.is_file() else ""
+    text = (
+        version_file.read_text(encoding="utf-8", errors="replace") if version_file.is_file() else ""
+    )
     commit = _COMMIT.search(text)
     return {
         "distribution": name,
@@ -76,7 +78,10 @@ def _package(name: str) -> Optional[Path]:  # noqa: UP045
 def _checkout(name: str) -> Optional[str]:  # noqa: UP045
     """Return the source folder of an editable install."""
     text = importlib.metadata.distribution(name).read_text("direct_url.json")
-    origin = json.loads(text) if text else {}
+    try:
+        origin = json.loads(text) if text else {}
+    except ValueError:  # an installation that was cut short
+        return None
     if not origin.get("dir_info", {}).get("editable"):
         return None
     url = origin.get("url", "")
@@ -95,7 +100,7 @@ def _torch_build() -> Optional[str]:  # noqa: UP045
     package = _package("torch")
     if package is None or not (package / "version.py").is_file():
         return None
-    match = _BUILD.search((package / "version.py").read_text(encoding="utf-8"))
+    match = _BUILD.search((package / "version.py").read_text(encoding="utf-8", errors="replace"))
     return " ".join(match.groups()) if match else "cpu"
 
 

@@ -102,10 +102,12 @@ class Keeper:
         return ending.EndOrder(**json.loads(line)) if newline else None
 
     def _end(self, order: ending.EndOrder) -> None:
+        self._tree.scan()
         self._segments.read(self._tree.pids())
         self._segments.look(self._tree.pids(), once_more=True)
         left = ending.end_all(self._tree, order, lambda gone: tell({"vanished": gone}))
         self._segments.read(set())
+        self._segments.adopt(self._tree.family())
         removed = leavings.remove_segments(self._segments)
         leavings.remove_folder(self._order["tmpdir"])
         tell({"gone": not left, "left": left, "removed": removed})

@@ -16,7 +16,7 @@ import os
 import re
 import shutil
 import struct
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 
 from .stats import read
@@ -26,6 +26,8 @@ _PREFIX = bytes(FOLDER) + b"/"
 _IN_CREATE, _IN_MOVED_TO = 0x100, 0x80
 _EVENT = struct.Struct("iIII")
 _LOOKS = 3
+# The numbers that Linux gives to the first namespaces of a machine (include/linux/proc_ns.h).
+_FIRST_PID, _FIRST_IPC = "pid:[4026531836]", "ipc:[4026531839]"
 # Made by Python's multiprocessing and loky, torch, NCCL/RCCL, OpenMP and vLLM; ``sem.`` and six
 # letters is what glibc's sem_open makes for a moment, and leaves when it is killed in that moment.
 _ENGINE_NAMES = re.compile(r"psm_|sem\.mp-|sem\.loky|sem\.\w{6}\Z|torch_|nccl-|rccl-|__KMP|vllm")
@@ -37,6 +39,7 @@ class SegmentWatch:
     def __init__(self) -> None:
         self.ours: set[str] = set()
         self._looks: dict[str, int] = {}
+        self._holders: dict[str, set[int]] = {}
         libc = ctypes.CDLL(None, use_errno=True)
         self.descriptor: int = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         if self.descriptor >= 0:
@@ -59,17 +62,26 @@ class SegmentWatch:
         if not asked:
             return
         mine = inodes_in_use(pids)
-        theirs = inodes_in_use(set(all_pids()) - set(pids))
+        theirs = holders(set(all_pids()) - set(pids))
         for name in asked:
             self._settle(name, mine, theirs)
 
-    def _settle(self, name: str, mine: set[int], theirs: set[int]) -> None:
+    def _settle(self, name: str, mine: set[int], theirs: Mapping[int, set[int]]) -> None:
         inode = _inode(name)
         self._looks[name] += 1
         if inode in mine:
             self.ours.add(name)
+        elif inode is not None and inode in theirs:
+            self._holders[name] = theirs[inode]
         if inode is None or inode in mine or inode in theirs:
             del self._looks[name]
+
+    def adopt(self, family: Collection[int]) -> None:
+        """Take in what only processes had that turned out to be the run's: ``family``.
+
+        A process that was started a moment ago looks like a stranger's until it is seen.
+        """
+        self.ours |= {name for name, pids in self._holders.items() if pids <= set(family)}
 
     def claim(self, pids: Collection[int]) -> None:
         """Take in what ``pids`` have now of the kinds that engines make, for want of a watch."""
@@ -97,7 +109,8 @@ def _event_names(data: bytes) -> Iterator[str]:
 
 def remove_segments(watch: SegmentWatch) -> list[str]:
     """Unlink what is left of the run in /dev/shm and return the names; the run is over."""
-    names = watch.ours | {name for name in watch.unsure if _ENGINE_NAMES.match(name)}
+    unsure = watch.unsure if sees_every_user() else set()
+    names = watch.ours | {name for name in unsure if _ENGINE_NAMES.match(name)}
     names = {name for name in names if _inode(name) is not None}
     in_use = inodes_in_use(all_pids()) if names else set()
     return sorted(name for name in names if _inode(name) not in in_use and _unlink(name))
@@ -128,11 +141,32 @@ def all_pids() -> list[int]:
 
 def inodes_in_use(pids: Iterable[int]) -> set[int]:
     """Return the inodes in /dev/shm that these processes have open or mapped."""
-    found: set[int] = set()
+    return set(holders(pids))
+
+
+def holders(pids: Iterable[int]) -> dict[int, set[int]]:
+    """Return who of these processes has which inode in /dev/shm open or mapped."""
+    found: dict[int, set[int]] = {}
     for pid in pids:
-        found.update(_mapped(pid))
-        found.update(_open(Path(f"/proc/{pid}/fd")))
+        for inode in (*_mapped(pid), *_open(Path(f"/proc/{pid}/fd"))):
+            found.setdefault(inode, set()).add(pid)
     return found
+
+
+def sees_every_user(proc: Path = Path("/proc/self/ns")) -> bool:
+    """Whether /proc shows everybody who may use /dev/shm.
+
+    It does not in a container that has the host's IPC and its own processes (``--ipc=host``, as
+    vLLM's documentation advises): what nobody seems to have may be a neighbour's.
+    """
+    return _namespace(proc / "pid") == _FIRST_PID or _namespace(proc / "ipc") != _FIRST_IPC
+
+
+def _namespace(path: Path) -> str:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return ""
 
 
 def _mapped(pid: int) -> Iterator[int]:

@@ -109,6 +109,10 @@ class Tree:
         """Return the numbers of the processes that lived at the last scan."""
         return set(self._seen)
 
+    def family(self) -> set[int]:
+        """Return the numbers of all that were ever seen, the ended ones too."""
+        return set(self._seen) | {pid for pid, _ in self._told}
+
     def everyone(self) -> list[Seen]:
         """Return all that lived at the last scan."""
         return list(self._seen.values())

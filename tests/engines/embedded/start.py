@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+from capdoctor.capture.engine_log import EngineLog
 from capdoctor.capture.stacks import clean_exception
 from capdoctor.engines.embedded.engine import EngineCore
-from capdoctor.engines.embedded.log import EngineLog
 from capdoctor.engines.embedded.settings import Settings, settings_for
 from capdoctor.model import EngineSpec, Json
 

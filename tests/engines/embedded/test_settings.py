@@ -59,6 +59,8 @@ def test_what_users_pass_to_every_engine_is_accepted() -> None:
         ({"engine_args": {"cudagraph_capture_sizes": 4}}, "must be a list"),
         ({"engine_args": {"cudagraph_capture_sizes": [0]}}, "no positive number"),
         ({"engine_args": {"cudagraph_capture_sizes": [True]}}, "no positive number"),
+        ({"engine_args": {"kv_cache_memory_bytes": -5}}, "no positive number"),
+        ({"engine_args": {"kv_cache_memory_bytes": "x"}}, "no positive number"),
         ({"engine_args": {"bananas": 1}}, "no argument 'bananas'"),
         ({"engine_args": {"compilation_config": "full"}}, "must be a JSON object"),
         ({"engine_args": {"enforce_eager": True, "cudagraph_mode": "FULL"}}, "contradict"),

@@ -14,10 +14,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "capdoctor"
 LINES_IN_A_FILE = 300
 LINES_IN_A_FUNCTION = 50
+LARGE = 2_000_000
 # Spelled in pieces, so that this file does not contain what it looks for.
-FORBIDDEN = re.compile(
-    r"p[y]pi\.org|python[h]osted|registry\.[n]pmjs|deb\.[d]ebian|/wor[k]/|(?<!\w)\.librar[y]\b", re.ASCII
-)
+REGISTRY_HOST = re.compile(r"p[y]pi\.org|python[h]osted|registry\.[n]pmjs|deb\.[d]ebian")
+MACHINE_PATH = re.compile(r"/wor[k]/|(?<!\w)\.librar[y]\b")
 
 
 def tracked() -> list[Path]:
@@ -57,11 +57,19 @@ def long_functions(tree: ast.Module) -> Iterator[str]:
 
 def test_no_file_names_a_registry_host_or_a_machine_path() -> None:
     named = [
-        str(path.relative_to(ROOT))
+        name
         for path in tracked()
-        if path.stat().st_size < 2_000_000 and FORBIDDEN.search(path.read_text(errors="replace"))
+        if path.stat().st_size < LARGE
+        and names_what_it_must_not(name := str(path.relative_to(ROOT)), path)
     ]
     assert named == []
+
+
+def names_what_it_must_not(name: str, path: Path) -> bool:
+    text = path.read_text(errors="replace")
+    # The path of a public build machine in a crash log is part of the log.
+    machine = None if name.startswith("tests/data/") else MACHINE_PATH.search(text)
+    return bool(machine or REGISTRY_HOST.search(text))
 
 
 def test_nothing_is_left_over() -> None:

@@ -116,7 +116,7 @@ class Campaign:
         case = self.case(refined, crew)
         step = advise(case)
         if isinstance(step, End):
-            return None if self._prove_parent(refined, step, crew) else step
+            return None if self._prove_change(refined, step, crew) else step
         if self._over_budget():
             return None if crew.in_flight else _out_of_time(case)
         for position in step.positions:
@@ -124,16 +124,22 @@ class Campaign:
             self._start(refined, crew, task)
         return None
 
-    def _prove_parent(self, refined: Refined, end: End, crew: Workers) -> bool:
-        """Run the culprit's very parent where only a commit that should be like it was run."""
+    def _prove_change(self, refined: Refined, end: End, crew: Workers) -> bool:
+        """Run the culprit or its very parent where only a commit that should be alike was run."""
         if end.ending is not Ending.FOUND or self._over_budget():
             return False
-        parent = refined.line.before_change(end.hi)
-        judged = (vote for vote in votes(self.story) if vote.counts)
-        if any(one.run.sha == parent and mark_of(one.judged.verdict) for one in judged):
+        judged = {
+            vote.run.sha
+            for vote in votes(self.story)
+            if vote.counts and mark_of(vote.judged.verdict) is not None
+        }
+        line = refined.line
+        pair = (line.changed_at(end.hi), line.before_change(end.hi))
+        missing = next((sha for sha in pair if sha not in judged), None)
+        if missing is None:
             return False
-        position = end.hi if refined.line.find_fix else end.lo
-        self._start(refined, crew, Task(parent, Purpose.CONFIRM, position))
+        position = line.position(missing)
+        self._start(refined, crew, Task(missing, Purpose.CONFIRM, position or 0))
         return True
 
     def _pause_if_stuck(self) -> None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import torch
 
-from capdoctor.capture import compiling
+from capdoctor.capture import backward, compiling
 from capdoctor.capture.dispatch_mode import DispatchMode
 from capdoctor.capture.function_mode import FunctionMode
 from capdoctor.capture.patches import Patches
@@ -78,6 +78,7 @@ class VirtualDevice:
     def _turn_on(self) -> None:
         install(self._patches, self.session, self._watch_thread)
         compiling.install(self._patches, self._stack)
+        backward.install(self._patches, self.session)
         self._patches.rebind()
         gc.callbacks.append(self.session.on_collection)
         self._stack.callback(gc.callbacks.remove, self.session.on_collection)

@@ -12,7 +12,7 @@ import torch
 
 from capdoctor.capture.provenance import Tags
 from capdoctor.capture.rules import Rule, rules
-from capdoctor.capture.stacks import user_stack
+from capdoctor.capture.stacks import place_of, user_stack
 from capdoctor.capture.state import LEGACY_STREAM, Capture, Fault, Machine, Status
 from capdoctor.capture.torch_version import Release
 from capdoctor.model import Finding, Frame, WouldRaise
@@ -149,7 +149,7 @@ class Session:
     def note(self, rule: Rule, operation: str, text: str) -> None:
         """Write a broken rule down at the user's own line."""
         stack = user_stack()
-        at = stack[-1] if stack else Frame("", 0, "")
+        at = place_of(stack) or Frame("", 0, "")
         self.findings.append(
             Finding(
                 rule=rule.id,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
@@ -19,6 +21,7 @@ _OPERATORS = f"{os.sep}{Path('torch', '_ops.py')}"
 _REENTRIES = ("decompose", "redispatch")  # how the lower net looks into an operator
 _TORCH = os.sep + "torch" + os.sep
 _SITE = ("site-packages" + os.sep, "dist-packages" + os.sep)
+_STDLIB = sysconfig.get_path("stdlib") + os.sep
 _DEPTH = 60
 
 
@@ -54,6 +57,14 @@ def user_stack() -> tuple[Frame, ...]:
             frames.append(Frame(short_path(name), frame.f_lineno, frame.f_code.co_name))
         frame = frame.f_back
     return tuple(reversed(frames))
+
+
+def place_of(stack: Sequence[Frame]) -> Frame | None:
+    """The innermost line that is not of Python's own library: what the user can change."""
+    changeable = [frame for frame in stack if not frame.file.startswith(_STDLIB)]
+    if changeable:
+        return changeable[-1]
+    return stack[-1] if stack else None
 
 
 def _is_torch(filename: str) -> bool:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Literal
 
@@ -43,13 +45,31 @@ def begin(given: Mapping[str, Any], *, as_json: bool) -> int:
         **{name: given[name] for name in _REQUEST_FIELDS},
     )
     progress = BisectProgress()
-    result = bisection.bisect(request, listener=progress, work_dir=given["work_dir"])
+    with _ended_politely():
+        result = bisection.bisect(request, listener=progress, work_dir=given["work_dir"])
     return _answer(result, as_json=as_json)
 
 
 def go_on(work_dir: Path | None, *, as_json: bool) -> int:
     """Resume a bisection and give the exit code."""
-    return _answer(bisection.resume(work_dir, listener=BisectProgress()), as_json=as_json)
+    with _ended_politely():
+        result = bisection.resume(work_dir, listener=BisectProgress())
+    return _answer(result, as_json=as_json)
+
+
+@contextmanager
+def _ended_politely() -> Iterator[None]:
+    """Take SIGTERM and SIGHUP for Ctrl-C: end what runs, and say how to go on."""
+    before = {
+        number: signal.signal(number, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+        if signal.getsignal(number) is signal.SIG_DFL
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def show_status(work_dir: Path | None, *, as_json: bool) -> int:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from capdoctor.capture.checker import (
@@ -54,7 +56,8 @@ def options(
 def run(targets: Sequence[str], chosen: CheckOptions, form: str) -> int:
     """Check every target, write the answer, give the exit code."""
     parsed = [parse_target(text) for text in targets]
-    results = [check(target, chosen) for target in parsed]
+    with _stdout_kept():
+        results = [check(target, chosen) for target in parsed]
     if form == "json":
         sys.stdout.write(_json(results) + "\n")
     elif form == "sarif":
@@ -62,6 +65,25 @@ def run(targets: Sequence[str], chosen: CheckOptions, form: str) -> int:
     else:
         show_card(check_card(results))
     return 1 if any(result.findings for result in results) else 0
+
+
+@contextlib.contextmanager
+def _stdout_kept() -> Iterator[None]:
+    """Let what the checked code prints go to stderr: stdout is the answer's alone.
+
+    Below Python too: an extension or a child process writes to the descriptor.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _json(results: Sequence[CheckResult]) -> str:

@@ -42,7 +42,7 @@ def split_restart(run: Run) -> tuple[Run, ...]:
 
 
 def _is_of_a_start(node: ExceptionNode) -> bool:
-    """Whether only a start can have raised it: an import, start-up's functions, or its own words."""
+    """Whether only a start can have raised it: an import, its functions, or its own words."""
     imports = sum(frame.function == "<module>" for frame in node.frames) > 1 and node.record is None
     said = node.record.message if node.record is not None else node.message
     return imports or is_of_startup(node.frames) or any(text in said for text in _START_FAILED)

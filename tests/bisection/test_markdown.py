@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from capdoctor.bisection import markdown
@@ -52,3 +54,21 @@ def test_a_long_range_is_cut_and_counted() -> None:
     text = markdown(BisectResult(BisectAnswer.RANGE, None, many, 0.9, None, 100, 9, 9, 1.0))
     assert "Candidates (100)" in text
     assert "and 70 more" in text
+
+
+@pytest.mark.parametrize("text", ["a `b` c", "``", "x\n## y", "\x1b[31m`<b>`"])
+def test_a_code_span_holds_whatever_is_in_it(text: str) -> None:
+    shown = markdown(replace(RESULT, resume_command=text)).splitlines()[-1]
+    span = shown.removeprefix("Resume: ")
+    fence = span[: len(span) - len(span.lstrip("`"))]
+    assert span.endswith(fence)
+    assert fence not in span[len(fence) : -len(fence)].strip()
+    assert "\x1b" not in shown
+
+
+@pytest.mark.parametrize(
+    "hostile", ["~~s~~", "&lt;b&gt;", "<b>", "![x](y)", "\x1b[31m", "a\u202eb"]
+)
+def test_no_title_reaches_the_page_as_it_is(hostile: str) -> None:
+    culprit = Culprit(SHA, hostile, None, "2026-01-01T00:00")
+    assert hostile not in markdown(replace(RESULT, culprit=culprit))

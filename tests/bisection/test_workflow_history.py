@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from capdoctor.bisection import BisectRequest, bisect
+from capdoctor.bisection import BisectRequest, bisect, resume
 from capdoctor.bisection.observation import Observation
+from capdoctor.errors import CannotDo
 from capdoctor.model import BisectAnswer
 from tests.bisection.stub_probe import Fate, StubProbe, clean, crash, from_culprit
-from tests.helpers.git_repo import Commit, build_repository
+from tests.helpers.git_repo import Commit, build_repository, git, linear
 
 
 def _merged() -> list[Commit]:
@@ -68,7 +69,7 @@ def test_inert_commits_are_no_candidates_and_inherit_verdicts(tmp_path: Path) ->
     result = bisect(request, probe, work_dir=tmp_path / "w")
     assert result.candidates == (shas[34],)
     odd = {sha for at, sha in enumerate(shas) if at % 2}
-    assert not set(probe.ran) & odd - {shas[47]}
+    assert set(probe.ran) & odd == {shas[33], shas[47]}, "only the culprit's parent and the end"
     assert result.runs <= 2 + 5
 
 
@@ -90,7 +91,74 @@ def test_paths_decide_what_can_matter(tmp_path: Path) -> None:
     )
     result = bisect(request, probe, work_dir=tmp_path / "w")
     assert result.candidates == (shas[20],)
-    assert result.runs == 2
+    assert probe.ran[2:] == [shas[20], shas[19]], "both are run, like the ends or not"
+
+
+@pytest.mark.parametrize("culprit", [17, 18, 19, 21, 22, 46])
+def test_a_culprit_among_commits_that_seem_inert_is_found(tmp_path: Path, culprit: int) -> None:
+    shas = build_repository(tmp_path / "repo", _vllm_history())
+    request = BisectRequest(str(tmp_path / "repo"), shas[0], "main", paths=("requirements",))
+    result = bisect(request, StubProbe(from_culprit(shas, culprit)), work_dir=tmp_path / "w")
+    assert result.candidates == (shas[culprit],)
+    assert result.answer is BisectAnswer.CULPRIT_UNCONFIRMED
+    assert any("each one counts" in reason for reason in result.reasons)
+
+
+@pytest.mark.parametrize("path", ["nothere", "/elsewhere/x", "./docs/none", "vllm/*.cu"])
+def test_paths_that_no_commit_touches_are_refused(tmp_path: Path, path: str) -> None:
+    shas = build_repository(tmp_path / "repo", _vllm_history())
+    request = BisectRequest(str(tmp_path / "repo"), shas[0], "main", paths=(path,))
+    with pytest.raises(CannotDo, match=r"touches|is not in"):
+        bisect(request, StubProbe(from_culprit(shas, 20)), work_dir=tmp_path / "w")
+
+
+@pytest.mark.parametrize("path", ["requirements/*.txt", "./requirements", "{top}/requirements"])
+def test_paths_may_be_patterns_and_absolute(tmp_path: Path, path: str) -> None:
+    shas = build_repository(tmp_path / "repo", _vllm_history())
+    paths = (path.format(top=tmp_path / "repo"),)
+    request = BisectRequest(str(tmp_path / "repo"), shas[0], "main", paths=paths)
+    result = bisect(request, StubProbe(from_culprit(shas, 20)), work_dir=tmp_path / "w")
+    assert result.answer is BisectAnswer.DEPENDENCY
+    assert result.candidates == (shas[20],)
+
+
+def test_a_work_folder_may_be_named_from_where_one_stands(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shas = build_repository(tmp_path / "repo", linear(8))
+    monkeypatch.chdir(tmp_path)
+    request = BisectRequest("repo", shas[0], "main", probe="! grep -q 'number = [5-7]' app.py")
+    result = bisect(request, work_dir=Path("w"))
+    assert result.candidates == (shas[5],)
+    assert str(tmp_path / "w") in result.resume_command
+    monkeypatch.chdir("/")
+    assert resume(tmp_path / "w").candidates == (shas[5],)
+
+
+def test_a_bisection_that_cannot_begin_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build_repository(tmp_path / "repo", linear(3))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with pytest.raises(CannotDo, match="no commit called"):
+        bisect(BisectRequest(str(tmp_path / "repo"), "nothing", "main", probe="true"))
+    assert not list((tmp_path / "state" / "capdoctor" / "bisect").iterdir())
+
+
+def test_a_repository_of_sha256_objects_can_be_bisected(tmp_path: Path) -> None:
+    repo = tmp_path / "repo"
+    repo.mkdir()
+    git(repo, "init", "--quiet", "--initial-branch=main", "--object-format=sha256")
+    who = ("-c", "user.name=a", "-c", "user.email=a@b")
+    for number in range(4):
+        (repo / "app.py").write_text(f"number = {number}\n")
+        git(repo, "add", "app.py")
+        git(repo, *who, "commit", "--quiet", "-m", f"c{number} (#{number})")
+    probe = "! grep -q 'number = [23]' app.py"
+    request = BisectRequest(str(repo), "main~3", "main", probe=probe)
+    found = bisect(request, work_dir=tmp_path / "w").culprit
+    assert found is not None
+    assert (found.title, found.pr) == ("c2 (#2)", "#2")
 
 
 @pytest.mark.parametrize(("cures", "word"), [(True, "does not crash"), (False, "crashes still")])

@@ -2,10 +2,13 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.helpers.command_line import answer, assert_refused, capdoctor
@@ -132,3 +135,29 @@ def test_git_cannot_mistake_a_wrong_probe_for_a_bad_commit(
         check=False,
     )
     assert done.returncode in (125, 128, code)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_what_runs_and_says_how_to_go_on(
+    repository: tuple[Path, list[str]], tmp_path: Path, number: signal.Signals
+) -> None:
+    folder, shas = repository
+    started = tmp_path / "started"
+    probe = f"setsid sleep 300 & echo $! > {started}; sleep 300"
+    line = ("bisect", "--repo", folder, "--good", shas[0], "--bad", shas[-1])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "capdoctor", *line, "--probe", probe, "--work-dir", tmp_path / "w"],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 60
+    while not (started.exists() and started.read_text().strip()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert out == ""
+    assert f"capdoctor bisect resume {tmp_path / 'w'}" in said
+    left = int(started.read_text())
+    assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE

@@ -124,3 +124,19 @@ def test_options_reach_the_checker(files: Path) -> None:
     assert [f["line"] for f in json.loads(text)["findings"]] == [4]
     _, text = call(*arguments, "--stop-at-first")
     assert [f["line"] for f in json.loads(text)["findings"]] == [6]
+
+
+@pytest.mark.parametrize("form", ["text", "json", "sarif"])
+def test_what_the_checked_code_prints_is_not_in_the_answer(
+    files: Path, capfd: pytest.CaptureFixture[str], form: str
+) -> None:
+    (files / "loud.py").write_text(
+        "import os\nprint('python noise')\ndef captured():\n"
+        "    print('python noise')\n    os.write(1, b'noise below')\n"
+    )
+    code, text = call("loud.py", "--format", form)
+    assert code == 0
+    assert "noise" not in text
+    heard = capfd.readouterr()
+    assert "noise" not in heard.out
+    assert "noise below" in heard.err

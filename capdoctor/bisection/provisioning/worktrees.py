@@ -81,7 +81,7 @@ def _switched(path: Path, sha: str) -> bool:
 
 def remove_tree(path: Path) -> None:
     """Remove a folder with everything in it, also what a run has made read-only or a link."""
-    if path.is_symlink():
+    if path.is_symlink() or path.is_file():
         path.unlink()
     shutil.rmtree(path, ignore_errors=True)
     if not path.exists():

@@ -63,7 +63,9 @@ def _tensor(text: str, found: re.Match[str]) -> TensorSpec:
     if device in _FILLS and fill is None:
         device, fill = "cuda", device
     if not _DEVICE.match(device):
-        raise UsageError(f"--arg {text}: there is no device {device}", "use cuda (there is one), cpu or pinned")
+        raise UsageError(
+            f"--arg {text}: there is no device {device}", "use cuda (there is one), cpu or pinned"
+        )
     if fill is not None and fill not in _FILLS:
         raise UsageError(f"--arg {text}: there is no filling {fill}", f"use {', '.join(_FILLS)}")
     sizes = tuple(int(part) for part in found["shape"].split(",") if part.strip())

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
@@ -136,7 +137,7 @@ def _parameters(function: Any) -> Mapping[str, inspect.Parameter]:
 
 
 def call(function: Any, arguments: dict[str, Any]) -> Any:
-    """Call the function, positional-only parameters included."""
+    """Call the function, positional-only parameters included; run what it gives to its end."""
     parameters = _parameters(function)
     positional = [
         arguments[p.name]
@@ -148,4 +149,17 @@ def call(function: Any, arguments: dict[str, Any]) -> Any:
         for key, value in arguments.items()
         if key not in parameters or parameters[key].kind is not inspect.Parameter.POSITIONAL_ONLY
     }
-    return function(*positional, **named)
+    return _finished(function(*positional, **named))
+
+
+def _finished(result: Any) -> Any:
+    """Run a coroutine or a generator: until then nothing of its body has happened."""
+    if inspect.iscoroutine(result):
+        return asyncio.run(result)
+    if inspect.isasyncgen(result):
+        return asyncio.run(_items(result))
+    return list(result) if inspect.isgenerator(result) else result
+
+
+async def _items(generator: AsyncIterator[Any]) -> list[Any]:
+    return [item async for item in generator]

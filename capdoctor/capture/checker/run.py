@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -10,13 +11,13 @@ from capdoctor.capture.checker.arguments import build
 from capdoctor.capture.checker.loading import call, call_arguments, functions_of, loaded
 from capdoctor.capture.checker.operators import missing_operators, stand_ins
 from capdoctor.capture.checker.options import CheckOptions
-from capdoctor.capture.checker.placing import placed
+from capdoctor.capture.checker.placing import place_of_function, placed
 from capdoctor.capture.checker.stubs import Unseen, stubbed
 from capdoctor.capture.checker.target import Target
 from capdoctor.capture.eager_breaks import breaking_functions, breaking_modules
 from capdoctor.capture.segments import PiecewiseCapture
 from capdoctor.errors import CannotDo
-from capdoctor.model import CheckResult, Covered, Finding
+from capdoctor.model import CheckResult, Covered, Finding, Frame
 
 # Languages of device kernels: what is written in them cannot run on a CPU anyway.
 KERNEL_LANGUAGES = ("triton", "tilelang", "cutlass", "flydsl", "helion")
@@ -50,7 +51,9 @@ def check(target: Target, options: CheckOptions) -> CheckResult:
         findings: list[Finding] = []
         for name, function in functions_of(module, target).items():
             arguments = call_arguments(name, function, build(options.arguments))
-            findings += _capture(device, name, function, arguments, options)
+            at_end = place_of_function(name, function, module)
+            run = functools.partial(call, function, arguments)
+            findings += _capture(device, name, run, at_end, options, unseen)
             if findings and options.stop_at_first:
                 break
         seen = device.covered
@@ -69,39 +72,40 @@ def _require_torch() -> None:
 def _capture(
     device: VirtualDevice,
     name: str,
-    function: Callable[..., Any],
-    arguments: dict[str, Any],
+    run: Callable[[], Any],
+    at_end: Frame,
     options: CheckOptions,
+    unseen: Unseen,
 ) -> list[Finding]:
     """Run one function, eagerly first if asked, and give the findings of its capture."""
     from capdoctor.capture.stacks import user_stack
-
-    def run() -> Any:
-        return call(function, arguments)
 
     for _ in range(options.warm_up):
         _guarded(name, run)
     before, outside = len(device.findings), user_stack()
     capture = captured_in_pieces if options.piecewise else captured_whole
-    _guarded(name, lambda: capture(run), lambda: len(device.findings) > before)
+    try:
+        _guarded(name, lambda: capture(run))
+    except CannotDo as error:
+        if len(device.findings) == before:
+            raise
+        if not options.stop_at_first:
+            unseen.hear(f"what follows in {name}: {error.sentence}")
     found = device.findings[before:]
-    return placed(found[:1] if options.stop_at_first else found, outside, function)
+    return placed(found[:1] if options.stop_at_first else found, outside, at_end)
 
 
-def _guarded(
-    name: str, function: Callable[[], Any], explained: Callable[[], bool] = lambda: False
-) -> None:
-    """Call; what the user's code raises by itself is no finding.
+def _guarded(name: str, function: Callable[[], Any]) -> None:
+    """Call; what the user's code raises is no finding.
 
-    ``explained`` says whether what was raised is explained by a finding.
+    Raises:
+        CannotDo: it raises.
     """
     try:
         function()
     except (KeyboardInterrupt, GeneratorExit):
         raise
     except BaseException as error:
-        if explained():
-            return
         raise CannotDo(
             f"{name} raises {type(error).__name__}: {error}",
             "this is no capture error; call the function by itself first, or give a stand-in for"

@@ -35,6 +35,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
         ("tags/both", 2),
         ("heads/both", 7),
         (" v0.30.0 ", 10),
+        ("HEAD@{0}", 29),
+        (":/change 12", 12),
     ],
 )
 def test_names_and_versions(made: Made, text: str, at: int) -> None:
@@ -100,3 +102,9 @@ def test_a_branch_that_only_the_remote_has_is_found(tmp_path: Path) -> None:
     mirror = open_mirror(tmp_path / "clone", tmp_path / "mirror")
     found = resolve(mirror, "main")
     assert (found.sha, found.found_as) == (shas[-1], "origin/main")
+
+
+@pytest.mark.parametrize("text", ["^main", "main~3..main", "main^@", "HEAD:app.py", "--all"])
+def test_what_names_no_single_commit_is_refused(made: Made, text: str) -> None:
+    with pytest.raises(CannotDo):
+        resolve(made[0], text)

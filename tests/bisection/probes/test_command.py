@@ -152,3 +152,32 @@ def test_a_run_whose_verdict_is_of_no_use_is_ended(made: Made, tmp_path: Path) -
     with pytest.raises(Cancelled):
         CommandProbe("sleep 60").run(place)
     assert time.monotonic() - begin < 20
+
+
+@pytest.mark.parametrize("name", ["LC_ALL", "GIT_LFS_SKIP_SMUDGE", "GIT_OPTIONAL_LOCKS"])
+def test_a_command_has_the_users_own_settings(
+    made: Made, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(name, "mine")
+    place = _place(made, tmp_path)
+    assert CommandProbe(f'test "${name}" = mine').run(place).saw is Saw.CLEAN
+    monkeypatch.delenv(name)
+    assert CommandProbe(f'test -z "${{{name}+set}}"').run(place).saw is Saw.CLEAN
+
+
+@pytest.mark.parametrize("signal_name", ["SEGV", "ABRT", "KILL"])
+def test_a_command_that_a_signal_ends_is_told_from_one_that_asks_to_stop(
+    made: Made, tmp_path: Path, signal_name: str
+) -> None:
+    seen = CommandProbe(f"kill -{signal_name} $$").run(_place(made, tmp_path))
+    assert f"SIG{signal_name}" in seen.reason
+    assert "|| exit 1" in seen.reason
+    assert "asked to stop" in CommandProbe("exit 255").run(_place(made, tmp_path)).reason
+
+
+def test_a_child_with_a_session_of_its_own_is_ended_too(made: Made, tmp_path: Path) -> None:
+    pid_file = tmp_path / "pid"
+    child = f"setsid sh -c 'echo $$ > {pid_file}; exec sleep 300' &"
+    command = f"{child} while ! test -s {pid_file}; do sleep 0.02; done"
+    assert CommandProbe(command).run(_place(made, tmp_path)).saw is Saw.CLEAN
+    assert not _runs(int(pid_file.read_text()))

@@ -11,6 +11,7 @@ from capdoctor.bisection.history.mirror import Mirror, open_mirror
 from capdoctor.bisection.observation import Saw
 from capdoctor.bisection.probes.engine import EngineProbe, model_in_repository, observe
 from capdoctor.bisection.probes.probe import Cancelled, Place
+from capdoctor.bisection.probes.strays import MARK
 from capdoctor.engines.listener import RunListener
 from capdoctor.errors import CannotDo
 from capdoctor.model import (
@@ -241,4 +242,5 @@ def test_a_workers_engine_sees_its_own_devices(
     place = replace(_place(made, 1, tmp_path), devices="2,3")
     spec = EngineSpec("vllm", "m", environment={"A": "1"})
     EngineProbe(spec, made[1][0], run).run(place)
+    assert asked[0].pop(MARK) == str(place.out)
     assert asked == [{"A": "1", "CUDA_VISIBLE_DEVICES": "2,3", "HIP_VISIBLE_DEVICES": "2,3"}]

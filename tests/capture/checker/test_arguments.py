@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
         ("x=float32[8,16]@cuda", TensorSpec("float32", (8, 16), "cuda", "randn")),
         ("x=float32[8, 16]", TensorSpec("float32", (8, 16), "cuda", "randn")),
         ("x=int64[4]@cpu", TensorSpec("int64", (4,), "cpu", "zeros")),
-        ("x=int32[4]@cuda:1:ones", TensorSpec("int32", (4,), "cuda:1", "ones")),
+        ("x=int32[4]@cuda:0:ones", TensorSpec("int32", (4,), "cuda:0", "ones")),
         ("x=int32[4]@cuda:arange", TensorSpec("int32", (4,), "cuda", "arange")),
         ("x=bool[]@pinned", TensorSpec("bool", (), "pinned", "zeros")),
         ("x=bfloat16[2,0]:zeros", TensorSpec("bfloat16", (2, 0), "cuda", "zeros")),
@@ -55,6 +55,7 @@ def test_a_python_value_is_itself(text: str, value: object) -> None:
         "x=float32[8",
         "x=float32[a]",
         "x=float32[8]@mps",
+        "x=float32[8]@cuda:1",
         "x=float32[8]@cuda:twos",
         "x=__import__('os')",
         "x=",
@@ -94,3 +95,8 @@ def test_the_same_numbers_at_every_run() -> None:
 def test_an_unknown_dtype_is_a_usage_error(text: str) -> None:
     with pytest.raises(UsageError, match="no dtype"):
         build((parse_argument(text),))
+
+
+def test_a_tensor_that_cannot_be_made_says_why() -> None:
+    with pytest.raises(UsageError, match=r"99999999999,\).*: .*(memory|allocate|bytes)"):
+        build((parse_argument("x=float32[9999999999999]@cpu"),))

@@ -293,3 +293,47 @@ def test_nothing_of_torch_stays_replaced(write: Write) -> None:
     before = (torch.nn.Module.__call__, torch.cuda.Stream, torch.cuda.is_available())
     run(write("def captured(): return X + 1\n"), piecewise=True)
     assert (torch.nn.Module.__call__, torch.cuda.Stream, torch.cuda.is_available()) == before
+
+
+READS = "X.sum().item()"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"async def captured():\n    return {READS}\n",
+        f"def captured():\n    yield {READS}\n",
+        f"async def captured():\n    yield {READS}\n",
+    ],
+    ids=["coroutine", "generator", "asynchronous generator"],
+)
+def test_a_body_that_runs_later_is_run_to_its_end(write: Write, body: str) -> None:
+    assert rules(run(write(body))) == [("host_read", 4)]
+
+
+def test_a_builtin_that_tells_no_parameters_is_called_with_none(write: Write) -> None:
+    file = write("import functools\ncaptured = functools.partial(torch.masked_select, X, X > 0)\n")
+    [finding] = run(file).findings
+    assert (finding.rule, finding.line) == ("data_dependent_size", 1)
+    assert finding.file.endswith("target.py")
+
+
+def test_what_an_error_of_the_codes_own_left_out_is_said(write: Write) -> None:
+    file = write(f"def captured():\n    {READS}\n    raise ValueError('mine')\n    X.cpu()\n")
+    result = run(file)
+    assert rules(result) == [("host_read", 4)]
+    assert result.covered.unknown == ("what follows in captured: captured raises ValueError: mine",)
+    assert run(file, stop_at_first=True).covered.unknown == ()
+
+
+def test_a_file_named_like_a_loaded_module_leaves_that_module_alone(write: Write) -> None:
+    import colorsys
+
+    run(write("def captured():\n    return X + 1\n", "colorsys.py"))
+    assert sys.modules["colorsys"] is colorsys
+
+
+def test_the_users_line_is_told_not_one_of_pythons_library(write: Write) -> None:
+    file = write("import pprint\ndef captured():\n    return pprint.pformat(X)\n")
+    found = run(file).findings
+    assert {(Path(finding.file).name, finding.line) for finding in found} == {("target.py", 5)}

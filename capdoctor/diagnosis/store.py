@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -74,6 +73,8 @@ def _rule_files(folder: Path) -> list[Path]:
 
 def read_rule(file: Path) -> Signature | str:
     """Read one rule file: the signature, or the sentence that says why it is skipped."""
+    import tomllib  # only rules of the user's own are read as TOML
+
     from capdoctor.diagnosis.schema import check  # most users have no rules of their own
 
     try:

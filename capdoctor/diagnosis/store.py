@@ -33,7 +33,8 @@ def bundled() -> tuple[Signature, ...]:
 
 def user_folder() -> Path:
     """The folder of the user's own rules: ``$XDG_CONFIG_HOME/capdoctor/rules``."""
-    config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
+    # expanduser leaves the tilde where nobody knows a home: then there is no such folder.
+    config = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")  # noqa: PTH111
     return Path(config) / "capdoctor" / "rules"
 
 
@@ -46,12 +47,17 @@ def load(folders: Sequence[Path] = ()) -> Rules:
         UsageError: a folder that was asked for does not exist.
     """
     for folder in folders:
-        if not folder.exists():
+        if not os.path.exists(folder):  # noqa: PTH110 - Path's raises where access is denied
             raise UsageError(f"There is no rules folder {folder}.", "Check the path after --rules.")
     own: list[Signature] = []
     warnings: list[str] = []
     for folder in (user_folder(), *folders):
-        for file in _rule_files(folder):
+        try:
+            files = _rule_files(folder)
+        except OSError as error:
+            warnings.append(f"rules folder {folder} skipped: {error.strerror}")
+            continue
+        for file in files:
             loaded = read_rule(file)
             if isinstance(loaded, str):
                 warnings.append(loaded)
@@ -65,10 +71,7 @@ def load(folders: Sequence[Path] = ()) -> Rules:
 def _rule_files(folder: Path) -> list[Path]:
     if folder.is_file():
         return [folder]
-    try:
-        return sorted(path for path in folder.rglob("*.toml") if path.is_file())
-    except OSError:
-        return []
+    return sorted(path for path in folder.rglob("*.toml") if path.is_file())
 
 
 def read_rule(file: Path) -> Signature | str:

@@ -139,12 +139,15 @@ def test_a_log_without_permission_is_a_sentence_and_a_hint(tmp_path: Path) -> No
     path.write_bytes(SPARSE.read_bytes())
     path.chmod(0)
     code = (
-        # The other user may not be able to read our modules either: load them first.
-        "import os, sys; from capdoctor import cli; from capdoctor.commands import answers;"
-        "import capdoctor.commands.classify, capdoctor.report.safe_text, capdoctor.report.fault;"
-        "cli._load('classify');"
-        f"os.setgid({NOBODY}); os.setuid({NOBODY});"
-        "sys.argv = ['capdoctor', 'classify', sys.argv[1]]; cli.main()"
+        # The other user may not be able to read our modules either: run once before the switch.
+        "import os, sys; from capdoctor import cli\n"
+        "sys.argv = ['capdoctor', 'classify', sys.argv[1]]\n"
+        "sys.stdout = open(os.devnull, 'w')\n"
+        "try: cli.main()\n"
+        "except SystemExit: pass\n"
+        "import capdoctor.report.safe_text, capdoctor.report.fault\n"
+        f"sys.stdout = sys.__stdout__; os.setgid({NOBODY}); os.setuid({NOBODY})\n"
+        "cli.main()"
     )
     import subprocess
     import sys

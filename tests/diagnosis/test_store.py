@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,3 +118,24 @@ def test_rule_that_is_not_text_is_skipped(tmp_path: Path, log: Path) -> None:
 def test_folder_that_does_not_exist_is_a_usage_error(tmp_path: Path, log: Path) -> None:
     with pytest.raises(UsageError, match="no rules folder"):
         diagnose(log, rules=[tmp_path / "none"])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can drop to another user")
+def test_a_rules_folder_without_permission_is_skipped_with_its_name(tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    (closed / "capdoctor/rules").mkdir(parents=True)
+    code = (
+        "import os; from capdoctor.diagnosis import schema, store\n"
+        "store.load(); os.setgid(65534); os.setuid(65534)\n"
+        f"os.environ['XDG_CONFIG_HOME'] = {str(closed)!r}\n"
+        "print(store.load().warnings)"
+    )
+    closed.chmod(0o700)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "rules skipped: Permission denied" in done.stdout, done.stderr
+
+
+def test_an_unknown_home_is_no_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "gone"))
+    assert store.load().warnings == ()

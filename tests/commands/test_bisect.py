@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.conftest import has_torch
 from tests.helpers.command_line import answer, assert_refused, capdoctor
 from tests.helpers.git_repo import build_repository, git, linear
 
@@ -161,3 +162,43 @@ def test_a_signal_ends_what_runs_and_says_how_to_go_on(
     assert f"capdoctor bisect resume {tmp_path / 'w'}" in said
     left = int(started.read_text())
     assert not psutil.pid_exists(left) or psutil.Process(left).status() == psutil.STATUS_ZOMBIE
+
+
+MODEL = """import torch
+
+class Model(torch.nn.Module):
+    def forward(self, hidden):
+        return hidden * SCALE
+
+def build():
+    return Model()
+
+def inputs(batch):
+    return (torch.ones(batch, 4, device="cuda"),)
+"""
+
+
+@pytest.mark.skipif(not has_torch(), reason="the embedded engine needs torch")
+def test_git_bisect_run_finds_the_same_commit_with_our_probe(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    build_repository(folder, linear(7, path="notes.txt"))
+    (folder / "model.py").write_text(MODEL.replace("SCALE", "2"))
+    git(folder, "add", ".")
+    commit(folder, "a model")
+    good = git(folder, "rev-parse", "HEAD").strip()
+    for number in range(6):
+        if number == 3:
+            (folder / "model.py").write_text(MODEL.replace("SCALE", "float(hidden.sum())"))
+        (folder / "notes.txt").write_text(f"{number}\n")
+        commit(folder, f"change {number}")
+    git(folder, "bisect", "start", "HEAD", good)
+    line = [sys.executable, "-m", "capdoctor", "bisect", "probe", "--model", "model.py"]
+    told = git(folder, "bisect", "run", *line)
+    first_bad = git(folder, "rev-parse", "refs/bisect/bad").strip()
+    assert "first bad commit" in told
+    assert git(folder, "log", "-1", "--format=%s", first_bad).strip() == "change 3"
+
+
+def commit(folder: Path, title: str) -> None:
+    identity = ("-c", "user.name=n", "-c", "user.email=n@example.invalid")
+    git(folder, *identity, "commit", "-q", "-a", "-m", title)

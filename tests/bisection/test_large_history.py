@@ -11,7 +11,7 @@ from tests.helpers.git_repo import Commit, build_repository
 COUNT = 100_000
 SECONDS, MEGABYTES = 5.0, 500.0
 SCRIPT = """
-import resource, sys, time
+import sys, time
 from pathlib import Path
 from capdoctor.bisection import BisectRequest, Silent, bisect
 from capdoctor.bisection.observation import Observation, Saw
@@ -36,7 +36,9 @@ begin = time.monotonic()
 listener = Planned()
 request = BisectRequest({repo!r}, "first", "main", confirm=1)
 result = bisect(request, Probe(), listener=listener, work_dir=Path({work!r}))
-peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+# Not ru_maxrss: it counts the parent's memory between fork and exec.
+status = Path("/proc/self/status").read_text()
+peak = int(status.partition("VmHWM:")[2].split()[0]) / 1024
 print(result.culprit.title, listener.left - begin, peak, result.runs)
 """
 

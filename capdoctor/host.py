@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psutil
 
+from capdoctor.folders import state_folder
+
 _TOOL_SECONDS = 20
 # The path of a Unix socket has at most 107 characters, and vLLM adds a UUID of 36 to TMPDIR.
 LONGEST_TMPDIR = 70
@@ -65,30 +67,9 @@ def describe_host(disk_of: Path | None = None) -> Host:
     )
 
 
-def state_folder() -> Path:
-    """Give capdoctor's folder for what should outlive a command (XDG_STATE_HOME)."""
-    return _user_folder("XDG_STATE_HOME", ".local/state") / "capdoctor"
-
-
 def runs_folder() -> Path:
     """Give the folder in which runs lie by default."""
     return state_folder() / "runs"
-
-
-def cache_folder() -> Path:
-    """Give capdoctor's folder for what can be made again (XDG_CACHE_HOME)."""
-    return _user_folder("XDG_CACHE_HOME", ".cache") / "capdoctor"
-
-
-def _user_folder(variable: str, below_home: str) -> Path:
-    """Give a folder of the user's; a user without a home has one in the temporary folder."""
-    given = os.environ.get(variable)
-    if given:
-        return Path(given).expanduser()
-    try:
-        return Path.home() / below_home
-    except RuntimeError:  # a container often runs under a number that no passwd entry has
-        return Path(tempfile.gettempdir()) / f"capdoctor-{os.getuid()}" / below_home
 
 
 def short_temporary_parent() -> Path:

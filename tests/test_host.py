@@ -23,20 +23,6 @@ def test_this_machine_can_be_described_and_written_down(tmp_path: Path) -> None:
     assert json.loads(json.dumps(to_json(found)))["kernel"] == found.kernel
 
 
-def test_state_and_caches_lie_where_xdg_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", "/s")
-    monkeypatch.setenv("XDG_CACHE_HOME", "/c")
-    assert host.runs_folder() == Path("/s/capdoctor/runs")
-    assert host.cache_folder() == Path("/c/capdoctor")
-    monkeypatch.setenv("HOME", "/home/x")
-    for unset in ("", None):
-        if unset is None:
-            monkeypatch.delenv("XDG_STATE_HOME")
-        else:
-            monkeypatch.setenv("XDG_STATE_HOME", unset)
-        assert host.state_folder() == Path("/home/x/.local/state/capdoctor")
-
-
 @pytest.mark.parametrize(
     ("chosen", "given"), [("/var/tmp", "/var/tmp"), ("/" + "x" * 60, "/tmp"), ("/tmp", "/tmp")]
 )
@@ -89,18 +75,3 @@ def test_looking_at_the_machine_imports_neither_torch_nor_an_engine() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "'torch'" not in done.stdout
     assert "'vllm'" not in done.stdout
-
-
-def test_a_user_without_a_home_has_folders_all_the_same(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def homeless() -> Path:
-        raise RuntimeError("Could not determine home directory.")
-
-    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(Path, "home", homeless)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    for folder in (host.state_folder(), host.cache_folder(), host.runs_folder()):
-        assert tmp_path in folder.parents
-    assert host.state_folder() != host.cache_folder()

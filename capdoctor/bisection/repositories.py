@@ -10,6 +10,7 @@ from urllib.parse import unquote, urlparse
 
 from capdoctor.bisection.history.gitcall import git
 from capdoctor.errors import CannotDo
+from capdoctor.folders import cache_folder
 
 KNOWN = {
     "vllm": ("https://github.com/vllm-project/vllm.git", ("vllm",)),
@@ -72,8 +73,7 @@ def _editable(python: Path | None, names: tuple[str, ...]) -> Path | None:
 
 
 def _cached_clone(repo: str) -> Path:
-    cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
-    folder = Path(cache) / "capdoctor" / "repositories" / repo
+    folder = cache_folder() / "repositories" / repo
     if (folder / "HEAD").exists():
         git(folder, "fetch", "--quiet", "--tags", "origin", "+refs/heads/*:refs/heads/*")
         return folder

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from capdoctor import __version__
+from capdoctor.folders import state_folder
 
 
 def write_fault_report(fault: BaseException, arguments: Sequence[str]) -> Path:
@@ -24,7 +25,7 @@ def write_fault_report(fault: BaseException, arguments: Sequence[str]) -> Path:
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / name
             path.write_text(text, encoding="utf-8")
-        except (OSError, RuntimeError):  # nobody knows a home of this user
+        except OSError:
             continue
         return path
     return Path("(no folder could be written)")
@@ -42,5 +43,4 @@ def fault_report(fault: BaseException, arguments: Sequence[str]) -> str:
 
 
 def _faults_folder() -> Path:
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "capdoctor" / "faults"
+    return state_folder() / "faults"

@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 
+from capdoctor import folders
 from capdoctor.errors import CannotDo
 from capdoctor.vendored_fixes import disk
 from capdoctor.vendored_fixes.contract import FixInfo
@@ -67,10 +68,8 @@ class Entry:
 
 
 def state_folder() -> Path:
-    """Give the folder of all targets; the user's state folder by the XDG rules."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    base = Path(given) if Path(given).is_absolute() else Path.home() / ".local" / "state"
-    return base / "capdoctor" / "fixes"
+    """Give the folder of all targets, in the user's state folder."""
+    return folders.state_folder() / "fixes"
 
 
 def target_folder(package: Path) -> Path:

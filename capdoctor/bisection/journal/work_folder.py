@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from pathlib import Path
 
 from capdoctor.errors import CannotDo
+from capdoctor.folders import state_folder
 
 JOURNAL = "journal.jsonl"
 
 
 def bisections_folder() -> Path:
     """Return the folder that holds all bisections of this user."""
-    state = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(state) / "capdoctor" / "bisect"
+    return state_folder() / "bisect"
 
 
 def new_work_folder(name: str) -> Path:

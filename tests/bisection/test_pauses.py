@@ -6,24 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from capdoctor.bisection import BisectRequest, bisect, resume
+from capdoctor.bisection import bisect, resume
 from capdoctor.bisection.observation import Observation
 from capdoctor.errors import CannotDo, Interrupted
 from capdoctor.model import BisectAnswer
+from tests.bisection.plain_line import Repo, request_for
 from tests.bisection.stub_probe import StubProbe, clean, crash, from_culprit, infra, work
-from tests.helpers.git_repo import build_repository, linear
-
-Repo = tuple[Path, tuple[str, ...]]
-
-
-@pytest.fixture(scope="module")
-def line(tmp_path_factory: pytest.TempPathFactory) -> Repo:
-    folder = tmp_path_factory.mktemp("line") / "repo"
-    return folder, build_repository(folder, linear(64), tags={"v0.1.0": 0})
-
-
-def _request(line: Repo, **more: object) -> BisectRequest:
-    return BisectRequest(str(line[0]), "0.1.0", "main", **more)  # type: ignore[arg-type]
 
 
 def test_infra_is_tried_again_then_pauses_and_nothing_is_lost(line: Repo, tmp_path: Path) -> None:
@@ -36,7 +24,7 @@ def test_infra_is_tried_again_then_pauses_and_nothing_is_lost(line: Repo, tmp_pa
 
     probe = StubProbe(fate)
     with pytest.raises(CannotDo, match="paused: GPU 0 is lost") as caught:
-        bisect(_request(line), probe, work_dir=work(tmp_path))
+        bisect(request_for(line), probe, work_dir=work(tmp_path))
     assert f"capdoctor bisect resume {work(tmp_path)}" in caught.value.hint
     assert probe.ran.count(shas[31]) == 3
     broken["yes"] = False
@@ -48,7 +36,7 @@ def test_infra_is_tried_again_then_pauses_and_nothing_is_lost(line: Repo, tmp_pa
 def test_a_probe_that_asks_to_stop_stops_at_once(line: Repo, tmp_path: Path) -> None:
     probe = StubProbe(lambda *_: infra("exit 130", stop=True))
     with pytest.raises(CannotDo, match="exit 130"):
-        bisect(_request(line), probe, work_dir=tmp_path)
+        bisect(request_for(line), probe, work_dir=tmp_path)
     assert len(probe.ran) == 1
 
 
@@ -69,7 +57,7 @@ def test_a_device_left_broken_by_a_fault_casts_no_votes(line: Repo, tmp_path: Pa
 
     probe = StubProbe(fate)
     with pytest.raises(CannotDo, match="known-good end fails too"):
-        bisect(_request(line), probe, work_dir=work(tmp_path))
+        bisect(request_for(line), probe, work_dir=work(tmp_path))
     wedged["at"] = -1
     while True:
         try:
@@ -93,7 +81,7 @@ def test_ctrl_c_says_how_to_resume(line: Repo, tmp_path: Path) -> None:
         return healthy(sha, run)
 
     with pytest.raises(Interrupted) as caught:
-        bisect(_request(line), StubProbe(fate), work_dir=work(tmp_path))
+        bisect(request_for(line), StubProbe(fate), work_dir=work(tmp_path))
     assert "capdoctor bisect resume" in caught.value.hint
     result = resume(work(tmp_path), StubProbe(fate))
     assert result.candidates == (shas[37],)
@@ -106,7 +94,7 @@ def test_no_disk_for_a_worktree_is_a_sentence_and_can_be_resumed(
     folder = work(tmp_path)
     folder.mkdir()
     (folder / "worktrees").write_text("in the way")
-    request = _request(line, probe="grep -q 'number = [0-3]$' app.py")
+    request = request_for(line, probe="grep -q 'number = [0-3]$' app.py")
     with pytest.raises(CannotDo, match="cannot be written") as caught:
         bisect(request, work_dir=folder)
     assert f"resume {folder}" in caught.value.hint
@@ -117,4 +105,4 @@ def test_no_disk_for_a_worktree_is_a_sentence_and_can_be_resumed(
 def test_a_work_folder_that_is_a_file_is_a_sentence(line: Repo, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(CannotDo, match="cannot be written"):
-        bisect(_request(line), StubProbe(lambda *_: clean()), work_dir=tmp_path / "file")
+        bisect(request_for(line), StubProbe(lambda *_: clean()), work_dir=tmp_path / "file")

@@ -10,6 +10,7 @@ from capdoctor.bisection import BisectRequest, bisect, replay_log, resume, statu
 from capdoctor.bisection.observation import Observation
 from capdoctor.errors import CannotDo
 from capdoctor.model import BisectAnswer, ProbeVerdict
+from tests.bisection.plain_line import Repo, request_for
 from tests.bisection.stub_probe import (
     StubProbe,
     clean,
@@ -20,23 +21,11 @@ from tests.bisection.stub_probe import (
 )
 from tests.helpers.git_repo import build_repository, git, linear
 
-Repo = tuple[Path, tuple[str, ...]]
-
-
-@pytest.fixture(scope="module")
-def line(tmp_path_factory: pytest.TempPathFactory) -> Repo:
-    folder = tmp_path_factory.mktemp("line") / "repo"
-    return folder, build_repository(folder, linear(64), tags={"v0.1.0": 0})
-
-
-def _request(line: Repo, **more: object) -> BisectRequest:
-    return BisectRequest(str(line[0]), "0.1.0", "main", **more)  # type: ignore[arg-type]
-
 
 def test_a_culprit_is_found_confirmed_and_named(line: Repo, tmp_path: Path) -> None:
     shas = line[1]
     probe = StubProbe(from_culprit(shas, 37))
-    result = bisect(_request(line), probe, work_dir=work(tmp_path))
+    result = bisect(request_for(line), probe, work_dir=work(tmp_path))
     assert result.answer is BisectAnswer.CULPRIT
     assert result.culprit is not None
     assert (result.culprit.sha, result.culprit.pr) == (shas[37], "#1037")
@@ -51,7 +40,7 @@ def test_other_crashes_and_broken_commits_never_vote(line: Repo, tmp_path: Path)
     shas = line[1]
     others = {at: crash("s1:other") for at in range(28, 35)}
     others |= {at: unbuildable() for at in range(40, 44)}
-    result = bisect(_request(line), StubProbe(from_culprit(shas, 50, others)), work_dir=tmp_path)
+    result = bisect(request_for(line), StubProbe(from_culprit(shas, 50, others)), work_dir=tmp_path)
     assert result.answer is BisectAnswer.CULPRIT
     assert result.candidates == (shas[50],)
     verdicts = {probe.verdict for probe in result.probes}
@@ -62,7 +51,7 @@ def test_other_crashes_and_broken_commits_never_vote(line: Repo, tmp_path: Path)
 def test_a_culprit_inside_an_island_is_an_honest_range(line: Repo, tmp_path: Path) -> None:
     shas = line[1]
     others = {at: crash("s1:other") for at in range(28, 35)}
-    result = bisect(_request(line), StubProbe(from_culprit(shas, 31, others)), work_dir=tmp_path)
+    result = bisect(request_for(line), StubProbe(from_culprit(shas, 31, others)), work_dir=tmp_path)
     assert result.answer is BisectAnswer.RANGE
     assert result.culprit is None
     assert result.candidates == shas[28:36]
@@ -72,14 +61,14 @@ def test_a_culprit_inside_an_island_is_an_honest_range(line: Repo, tmp_path: Pat
 def test_the_good_end_that_crashes_alike_points_at_the_environment(
     line: Repo, tmp_path: Path
 ) -> None:
-    result = bisect(_request(line), StubProbe(lambda *_: crash()), work_dir=tmp_path)
+    result = bisect(request_for(line), StubProbe(lambda *_: crash()), work_dir=tmp_path)
     assert result.answer is BisectAnswer.OUTSIDE_RANGE
     assert "environment" in " ".join(result.reasons)
     assert result.candidates == ()
 
 
 def test_a_bad_end_that_does_not_crash_has_no_culprit(line: Repo, tmp_path: Path) -> None:
-    result = bisect(_request(line), StubProbe(lambda *_: clean()), work_dir=tmp_path)
+    result = bisect(request_for(line), StubProbe(lambda *_: clean()), work_dir=tmp_path)
     assert result.answer is BisectAnswer.NO_CULPRIT
     assert "did not crash in 5 runs" in " ".join(result.reasons)
 
@@ -87,7 +76,7 @@ def test_a_bad_end_that_does_not_crash_has_no_culprit(line: Repo, tmp_path: Path
 def test_a_bad_end_that_crashes_otherwise_has_no_culprit(line: Repo, tmp_path: Path) -> None:
     reference = Path(__file__).parent.parent / "data/bisection/reference.log"
     fate = from_culprit(line[1], 10, {63: crash("s1:another")})
-    request = _request(line, reference=reference)
+    request = request_for(line, reference=reference)
     result = bisect(request, StubProbe(fate), work_dir=tmp_path / "w")
     assert result.answer is BisectAnswer.NO_CULPRIT
     assert "crashes otherwise" in " ".join(result.reasons)
@@ -97,7 +86,7 @@ def test_a_bad_end_that_crashes_otherwise_has_no_culprit(line: Repo, tmp_path: P
 def test_an_end_that_cannot_be_judged_stops_it(line: Repo, tmp_path: Path, end: int) -> None:
     fate = from_culprit(line[1], 20, {end: unbuildable("no wheel for it")})
     with pytest.raises(CannotDo, match="no wheel for it") as caught:
-        bisect(_request(line), StubProbe(fate), work_dir=tmp_path)
+        bisect(request_for(line), StubProbe(fate), work_dir=tmp_path)
     assert "resume" in caught.value.hint
 
 
@@ -127,7 +116,7 @@ def test_a_flaky_crash_is_measured_and_still_found(line: Repo, tmp_path: Path) -
         comes = pattern[(run + number[sha]) % len(pattern)]
         return crash() if number[sha] >= 41 and comes else clean()
 
-    result = bisect(_request(line, flaky=True), StubProbe(fate), work_dir=tmp_path)
+    result = bisect(request_for(line, flaky=True), StubProbe(fate), work_dir=tmp_path)
     assert (result.answer, result.candidates) == (BisectAnswer.CULPRIT, (shas[41],))
     assert "flaky" in " ".join(result.reasons)
     assert result.confidence >= 0.999
@@ -135,7 +124,7 @@ def test_a_flaky_crash_is_measured_and_still_found(line: Repo, tmp_path: Path) -
 
 def test_a_budget_ends_it_with_what_is_known(line: Repo, tmp_path: Path) -> None:
     fate = from_culprit(line[1], 37)
-    result = bisect(_request(line, budget=0.0), StubProbe(fate), work_dir=tmp_path)
+    result = bisect(request_for(line, budget=0.0), StubProbe(fate), work_dir=tmp_path)
     assert result.answer is BisectAnswer.RANGE
     assert "time" in " ".join(result.reasons)
     assert result.resume_command is not None
@@ -145,7 +134,7 @@ def test_undo_takes_a_wrong_verdict_back(line: Repo, tmp_path: Path) -> None:
     shas = line[1]
     right = from_culprit(shas, 37)
     wrong = from_culprit(shas, 37, {31: crash()})
-    first = bisect(_request(line), StubProbe(wrong), work_dir=work(tmp_path))
+    first = bisect(request_for(line), StubProbe(wrong), work_dir=work(tmp_path))
     assert first.candidates != (shas[37],)
     assert undo(work(tmp_path), shas[31][:10])
     second = resume(work(tmp_path), StubProbe(right))
@@ -157,7 +146,7 @@ def test_undo_takes_a_wrong_verdict_back(line: Repo, tmp_path: Path) -> None:
 def test_several_workers_find_the_same(line: Repo, tmp_path: Path) -> None:
     shas = line[1]
     probe = StubProbe(from_culprit(shas, 37, {30: unbuildable()}))
-    request = _request(line, workers=3, gpus=("0", "1", "2"))
+    request = request_for(line, workers=3, gpus=("0", "1", "2"))
     result = bisect(request, probe, work_dir=tmp_path)
     assert (result.answer, result.candidates) == (BisectAnswer.CULPRIT, (shas[37],))
     assert {place.devices for place in probe.places} == {"0", "1", "2"}
@@ -168,7 +157,7 @@ def test_a_verdict_cancels_runs_that_it_makes_useless(line: Repo, tmp_path: Path
     """With three workers a crash at the first divider makes the later two useless."""
     shas = line[1]
     probe = StubProbe(from_culprit(shas, 5), slow=frozenset(shas[20:60]))
-    result = bisect(_request(line, workers=3), probe, work_dir=tmp_path)
+    result = bisect(request_for(line, workers=3), probe, work_dir=tmp_path)
     assert (result.answer, result.candidates) == (BisectAnswer.CULPRIT, (shas[5],))
     assert probe.cancelled
 
@@ -182,14 +171,14 @@ def test_an_error_of_one_worker_ends_all_and_is_told(line: Repo, tmp_path: Path)
         raise CannotDo("no disk for a worktree", "free some")
 
     with pytest.raises(CannotDo, match="no disk for a worktree") as caught:
-        bisect(_request(line, workers=2), StubProbe(fate), work_dir=tmp_path)
+        bisect(request_for(line, workers=2), StubProbe(fate), work_dir=tmp_path)
     assert "resume" in caught.value.hint
 
 
 def test_status_and_log(line: Repo, tmp_path: Path) -> None:
     repo, shas = line
     fate = from_culprit(shas, 37, {31: unbuildable()})
-    result = bisect(_request(line), StubProbe(fate), work_dir=work(tmp_path))
+    result = bisect(request_for(line), StubProbe(fate), work_dir=work(tmp_path))
     told = status(work(tmp_path))
     assert (told.work_dir, told.begin.newer, told.runs) == (work(tmp_path), shas[63], result.runs)
     assert told.last is not None
@@ -228,11 +217,11 @@ def test_the_users_repository_is_as_it_was(tmp_path: Path) -> None:
 
 def test_a_revert_that_conflicts_is_said(line: Repo, tmp_path: Path) -> None:
     fate = from_culprit(line[1], 37)
-    result = bisect(_request(line, revert_check=True), StubProbe(fate), work_dir=tmp_path)
+    result = bisect(request_for(line, revert_check=True), StubProbe(fate), work_dir=tmp_path)
     assert "cannot be reverted" in " ".join(result.reasons)
 
 
 def test_two_bisections_do_not_share_a_folder(line: Repo, tmp_path: Path) -> None:
-    bisect(_request(line), StubProbe(from_culprit(line[1], 3)), work_dir=tmp_path)
+    bisect(request_for(line), StubProbe(from_culprit(line[1], 3)), work_dir=tmp_path)
     with pytest.raises(CannotDo, match="holds a bisection already"):
-        bisect(_request(line), StubProbe(from_culprit(line[1], 3)), work_dir=tmp_path)
+        bisect(request_for(line), StubProbe(from_culprit(line[1], 3)), work_dir=tmp_path)

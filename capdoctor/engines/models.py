@@ -20,7 +20,8 @@ _TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "te
 class Model:
     """A model to start: ``name`` is what the engine is given.
 
-    ``config`` is its config.json, None for a hub id that is not in the local cache.
+    ``config`` is its config.json, None for a hub id that is not in the local cache; ``folder`` is
+    where that lies.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Model:
     config: dict[str, Any] | None
     has_tokenizer: bool
     has_processor: bool
+    folder: Path | None = None
 
 
 def find_model(name: str) -> Model:
@@ -45,7 +47,9 @@ def find_model(name: str) -> Model:
         raise CannotDo(f"there is no model folder {name}", _CONFIG_HINT)
     cached = _cached(name)
     config = _read_config(cached / "config.json") if cached else None
-    return Model(name, local=False, config=config, has_tokenizer=True, has_processor=True)
+    return Model(
+        name, local=False, config=config, has_tokenizer=True, has_processor=True, folder=cached
+    )
 
 
 def _expanded(path: str) -> Path:
@@ -63,6 +67,7 @@ def _local(folder: Path) -> Model:
         config=_read_config(config),
         has_tokenizer=any((folder / file).exists() for file in _TOKENIZERS),
         has_processor=any(folder.glob("*processor_config.json")),
+        folder=folder.absolute(),
     )
 
 

@@ -7,121 +7,193 @@ sequences and graphs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from capdoctor.engines.layers import cut_fields, depth_field, kept_layers
+from capdoctor.engines.fewer_experts import experts_field, fewer_experts
+from capdoctor.engines.layer_fields import is_count, rules
+from capdoctor.engines.layers import cut_fields, depth_field, depth_of, kept_layers
+from capdoctor.engines.nested import differences, merged, replaced, without
+from capdoctor.engines.quantized_layers import renamed, treatment
 from capdoctor.model import Json
 
-_NESTED = ("text_config", "llm_config", "language_config", "thinker_config")
-_EXPERTS = ("n_routed_experts", "num_experts", "num_local_experts", "moe_num_experts")
-_PER_TOKEN = ("num_experts_per_tok", "moe_topk", "num_experts_per_token", "top_k")
-_GROUPS = "n_group"
-_TOP_GROUPS = "topk_group"
+_QUANTIZATION = "quantization_config"
 _DRAFT_LAYERS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
-_MOST_EXPERTS = 8
+_STACK_LAYERS = 2
 _LONGEST_TEXT = 60
-_SMALL_ENGINE: Mapping[str, Json] = {"max_model_len": 2048, "max_num_seqs": 8}
+_MOST_ENTRIES = 12
+_LONGEST_SEQUENCE = 2048
+_SEQUENCES = 8
+# Of a smaller engine too, but only where the release knows it: those before 0.17 may not.
+SMALLER: Mapping[str, Json] = {"enable_flashinfer_autotune": False}
 _CAPTURE_SIZES: Sequence[int] = (1, 2, 4, 8)
+_UNKNOWN = "no field that holds the number of layers is known in this config: it is left as it is"
 
 
 @dataclass(frozen=True, slots=True)
 class Shrunk:
-    """A smaller model: ``overrides`` for its config, ``engine_args`` for the engine.
+    """A smaller model: ``config`` whole, ``overrides`` what differs in it from the full one.
 
-    ``changes`` says in sentences what became of what.
+    ``engine_args`` is for the engine, where the user gave nothing. ``changes`` says in sentences
+    what became of what. ``quantization`` is the quantisation config of a file of its own.
     """
 
+    config: Mapping[str, Json]
     overrides: Mapping[str, Json]
     engine_args: Mapping[str, Json]
     changes: tuple[str, ...] = field(default=())
+    quantization: Mapping[str, Json] | None = None
 
-    def merged(self, given: Mapping[str, Json]) -> dict[str, Json]:
-        """Give ``hf_overrides`` and ``compilation_config`` with what the user gave on top."""
-        merged: dict[str, Json] = {}
-        overrides = given.get("hf_overrides")
-        if self.overrides:
-            merged["hf_overrides"] = _deep(self.overrides, _mapping(overrides))
+    def arguments(self, given: Mapping[str, Json]) -> dict[str, Json]:
+        """Give all arguments of an engine that reads `config`: what the user gave wins.
+
+        ``hf_overrides`` loses what `config` holds already, in its cut form.
+        """
+        arguments = {**self.engine_args, **given}
         compilation = self.engine_args.get("compilation_config")
         if isinstance(compilation, dict) and "compilation_config" in given:
             asked = given["compilation_config"]
             mine = {} if _sizes_asked(asked) else compilation
-            merged["compilation_config"] = _deep(mine, asked) if isinstance(asked, dict) else asked
-        return merged
+            whole = merged(mine, asked) if isinstance(asked, dict) else asked
+            arguments["compilation_config"] = whole
+        overrides = without(_mapping(given.get("hf_overrides")), self.overrides)
+        if overrides:
+            return {**arguments, "hf_overrides": overrides}
+        return {key: value for key, value in arguments.items() if key != "hf_overrides"}
 
 
-def shrink(config: Mapping[str, Any], given: Mapping[str, Json] | None = None) -> Shrunk:
-    """Cut a ``config.json`` down; arguments in ``given`` are the user's and are left alone."""
-    overrides, changes = _shrink_nest(config, "")
-    engine_args, said = _small_engine(config, given or {})
-    return Shrunk(overrides, engine_args, tuple(changes + said))
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the user's arguments say about the model.
+
+    ``drafts``: draft layers are used; ``ranks``: among so many the experts are shared out.
+    """
+
+    overrides: Mapping[str, Any]
+    drafts: bool
+    ranks: int
+
+    @classmethod
+    def of(cls, given: Mapping[str, Json]) -> _Asked:
+        ranks = given.get("tensor_parallel_size") if given.get("enable_expert_parallel") else 1
+        overrides = _mapping(given.get("hf_overrides"))
+        drafts = bool(given.get("speculative_config"))
+        return cls(overrides, drafts, ranks if isinstance(ranks, int) else 1)
+
+    def inside(self, key: str) -> _Asked:
+        return _Asked(_mapping(self.overrides.get(key)), self.drafts, self.ranks)
 
 
-def _shrink_nest(config: Mapping[str, Any], prefix: str) -> tuple[dict[str, Json], list[str]]:
-    """Shrink a config and the language models inside it: an omni model nests them two deep."""
-    overrides, changes = _shrink_config(config, prefix)
-    for key in _NESTED:
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """What changes in a config, and which of how many layers of its language model stay."""
+
+    overrides: dict[str, Json]
+    depth: int | None = None
+    kept: Sequence[int] = ()
+
+
+def shrink(
+    config: Mapping[str, Any],
+    given: Mapping[str, Json] | None = None,
+    quantization: Mapping[str, Any] | None = None,
+) -> Shrunk:
+    """Cut a ``config.json`` down; arguments in ``given`` are the user's and are left alone.
+
+    Their ``hf_overrides`` describe the model too: a depth or a number of experts that they set
+    stays. ``quantization`` is what a model has in a file of its own.
+    """
+    given = given or {}
+    asked = _Asked.of(given)
+    full = merged(config, asked.overrides)
+    cut = _nest(full, asked, quantization)
+    engine_args, said = _small_engine(full, given)
+    changes = [] if cut.depth is not None or cut.overrides else [_UNKNOWN]
+    changes += [_sentence(*change) for change in differences(full, cut.overrides)]
+    own = renamed(quantization, cut.depth, cut.kept) if quantization and cut.depth else None
+    small = replaced(full, cut.overrides, rules()["nested"])
+    return Shrunk(small, cut.overrides, engine_args, tuple(changes + said), own)
+
+
+def _nest(config: Mapping[str, Any], asked: _Asked, outer: Mapping[str, Any] | None) -> _Cut:
+    """Shrink a config and the language models inside it: an omni model nests them two deep.
+
+    ``outer`` is the quantisation config of what is around this config.
+    """
+    own = config.get(_QUANTIZATION)
+    names = own if isinstance(own, Mapping) else outer
+    cut = _level(config, asked, names)
+    for key in rules()["nested"]:
         nested = config.get(key)
         if isinstance(nested, Mapping):
-            inner, said = _shrink_nest(nested, f"{prefix}{key}.")
-            if inner:
-                overrides[key] = inner
-                changes += said
-    return overrides, changes
+            inner = _nest(nested, asked.inside(key), names)
+            found = cut if cut.depth is not None else inner
+            more = {key: dict(inner.overrides)} if inner.overrides else {}
+            cut = _Cut({**cut.overrides, **more}, found.depth, found.kept)
+    if isinstance(own, Mapping) and cut.depth is not None:
+        named = renamed(own, cut.depth, cut.kept)
+        if named != own:
+            cut.overrides[_QUANTIZATION] = named
+    return cut
 
 
-def _shrink_config(config: Mapping[str, Any], prefix: str) -> tuple[dict[str, Json], list[str]]:
-    overrides: dict[str, Json] = {}
-    overrides |= _fewer_layers(config)
-    overrides |= _fewer_experts(config)
-    overrides |= {key: 0 for key in _DRAFT_LAYERS if config.get(key)}
-    changes = [
-        f"{prefix}{key}: {_short(config[key])} -> {_short(overrides[key])}" for key in overrides
-    ]
-    return overrides, changes
+def _level(config: Mapping[str, Any], asked: _Asked, names: Mapping[str, Any] | None) -> _Cut:
+    """Shrink one config, without what is nested in it."""
+    cut = _fewer_layers(config, asked, names or {})
+    overrides = {**_fewer_stacks(config, asked), **cut.overrides}
+    overrides |= _fewer_experts(config, asked)
+    if not asked.drafts:
+        gone = {key: 0 for key in _DRAFT_LAYERS if config.get(key) and key not in asked.overrides}
+        overrides |= gone
+    return _Cut(overrides, cut.depth, cut.kept)
 
 
-def _fewer_layers(config: Mapping[str, Any]) -> dict[str, Json]:
-    field_name = depth_field(config)
-    if field_name is None:
-        return {}
-    depth = config[field_name]
-    kept = kept_layers(config, depth)
+def _fewer_experts(config: Mapping[str, Any], asked: _Asked) -> dict[str, Json]:
+    """Cut the experts of a config, and of a part of it that describes the layers' networks."""
+    found: dict[str, Json] = {}
+    if experts_field(config) not in asked.overrides:
+        found |= fewer_experts(config, asked.ranks)
+    for key in rules()["networks"]:
+        part = config.get(key)
+        fewer = fewer_experts(part, asked.ranks) if isinstance(part, Mapping) else {}
+        if fewer and key not in asked.overrides:
+            found[key] = {**part, **fewer}  # type: ignore[dict-item]
+    return found
+
+
+def _fewer_layers(config: Mapping[str, Any], asked: _Asked, names: Mapping[str, Any]) -> _Cut:
+    name, depth = depth_field(config), depth_of(config)
+    if depth is None:
+        return _Cut({})
+    kept: Sequence[int] = range(depth)
+    if name not in asked.overrides:
+        kept = kept_layers(config, depth, [treatment(names, depth)])
     if len(kept) >= depth:
-        return {}
-    return {field_name: len(kept), **cut_fields(config, depth, kept)}
+        return _Cut({}, depth, range(depth))
+    cut = cut_fields(config, depth, kept, tail=asked.drafts)
+    return _Cut({**({name: len(kept)} if name else {}), **cut}, depth, kept)
 
 
-def _fewer_experts(config: Mapping[str, Any]) -> dict[str, Json]:
-    """Keep enough experts for the router: a multiple of its groups, and more than are chosen."""
-    key = next((key for key in _EXPERTS if isinstance(config.get(key), int)), None)
-    if key is None:
-        return {}
-    chosen = max(
-        (config[name] for name in _PER_TOKEN if isinstance(config.get(name), int)), default=1
-    )
-    groups = config.get(_GROUPS) or 1
-    per_group = -(-max(_MOST_EXPERTS, chosen) // groups)
-    top_groups = config.get(_TOP_GROUPS) or 1
-    while per_group * top_groups < chosen:
-        per_group += 1
-    wanted = max(2, per_group) * groups if groups > 1 else per_group
-    return {key: wanted} if wanted < config[key] else {}
+def _fewer_stacks(config: Mapping[str, Any], asked: _Asked) -> dict[str, Json]:
+    """Cut the stacks of an encoder and a decoder, each of layers that are alike."""
+    stacks = [key for key in rules()["stacks"] if is_count(config.get(key))]
+    return {
+        key: _STACK_LAYERS
+        for key in stacks
+        if len(stacks) > 1 and config[key] > _STACK_LAYERS and key not in asked.overrides
+    }
 
 
 def _small_engine(
     config: Mapping[str, Any], given: Mapping[str, Json]
 ) -> tuple[dict[str, Json], list[str]]:
+    longest = _longest(config) or _LONGEST_SEQUENCE
     arguments: dict[str, Json] = {
-        key: value for key, value in _SMALL_ENGINE.items() if key not in given
+        "max_model_len": min(_LONGEST_SEQUENCE, longest),
+        "max_num_seqs": _SEQUENCES,
+        "compilation_config": {"cudagraph_capture_sizes": list(_CAPTURE_SIZES)},
     }
-    longest = _longest(config)
-    length = arguments.get("max_model_len")
-    if longest is not None and isinstance(length, int):
-        arguments["max_model_len"] = min(length, longest)
-    arguments["compilation_config"] = {"cudagraph_capture_sizes": list(_CAPTURE_SIZES)}
-    arguments["enable_flashinfer_autotune"] = False
     arguments = {
         key: value
         for key, value in arguments.items()
@@ -131,11 +203,12 @@ def _small_engine(
 
 
 def _longest(config: Mapping[str, Any]) -> int | None:
-    value = config.get("max_position_embeddings")
-    if isinstance(value, int):
-        return value
-    nests = (config.get(key) for key in _NESTED)
-    found = (_longest(nest) for nest in nests if isinstance(nest, Mapping))
+    """Give the longest text that the model takes, under whichever of its two names."""
+    for key in ("max_position_embeddings", "max_target_positions"):
+        if is_count(config.get(key)):
+            return int(config[key])
+    nests = (config.get(key) for key in rules()["nested"])
+    found: Iterator[int | None] = (_longest(nest) for nest in nests if isinstance(nest, Mapping))
     return next((length for length in found if length is not None), None)
 
 
@@ -143,18 +216,14 @@ def _sizes_asked(compilation: Json) -> bool:
     return isinstance(compilation, dict) and any("capture_size" in key for key in compilation)
 
 
-def _mapping(value: Json) -> dict[str, Json]:
+def _mapping(value: Any) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _deep(below: Mapping[str, Json], above: Mapping[str, Json]) -> dict[str, Json]:
-    """Merge two nested mappings; ``above`` wins."""
-    merged = dict(below)
-    for key, value in above.items():
-        mine = merged.get(key)
-        both = isinstance(mine, dict) and isinstance(value, dict)
-        merged[key] = _deep(_mapping(mine), _mapping(value)) if both else value
-    return merged
+def _sentence(path: str, before: Any, after: Any) -> str:
+    if isinstance(before, (list, dict)) and len(before) > _MOST_ENTRIES:
+        return f"{path}: {len(before)} entries -> {_short(after)}"
+    return f"{path}: {_short(before)} -> {_short(after)}"
 
 
 def _short(value: Any) -> str:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdoctor.engines.layers import cut_fields, depth_field, kept_layers, kinds
+from capdoctor.engines.layers import cut_fields, depth_field, depth_of, kept_layers, kinds
 
 HYBRID = ["linear", "linear", "linear", "full"] * 12
 
@@ -86,6 +86,37 @@ HYBRID = ["linear", "linear", "linear", "full"] * 12
         pytest.param({"moe_layers_enum": "4,5,6"}, 7, [0, 4], id="layer numbers in a text"),
         pytest.param({"num_kv_shared_layers": 15}, 35, [0, 20], id="counted from the end"),
         pytest.param({"hybrid_override_pattern": "M-M*M-E"}, 7, [0, 1, 3, 6], id="nemotron"),
+        pytest.param(
+            {"layer_types": HYBRID, "full_attention_interval": 4}, 48, [0, 3], id="a list says it"
+        ),
+        pytest.param(
+            {"sparse": {"sparse_freq": [0, 0, 1, 1, 1, 1]}}, 6, [0, 2], id="a list one deeper"
+        ),
+        pytest.param(
+            {"moe_layers": [0, 1, 2, 3, 4, 5]}, 6, [0, 1], id="numbers of all layers, not kinds"
+        ),
+        pytest.param({"full_attn_idxs": [2, 5]}, 8, [0, 2], id="lfm2"),
+        pytest.param({"attn_layer_indices": [9, 18]}, 32, [0, 9], id="bamba"),
+        pytest.param(
+            {"moe_layer_start_index": 1, "moe_layer_end_index": 8},
+            12,
+            [0, 1, 9],
+            id="a last layer of a kind",
+        ),
+        pytest.param({"layer_group_size": 4}, 16, [0, 1, 2, 3], id="the last of a group"),
+        pytest.param({"attn_res_block_size": 6}, 18, [0, 1], id="the first of a group"),
+        pytest.param(
+            {"layer_types": ["s", "f"] * 6, "num_kv_shared_layers": 4},
+            12,
+            [0, 1, 8, 9],
+            id="sharing layers of two types, and the producer of each",
+        ),
+        pytest.param({"eos_token_ids": [1, 2, 3]}, 40, [0, 1], id="token ids are no layers"),
+        pytest.param({"suppress_tokens": list(range(12))}, 12, [0, 1], id="nor are tokens"),
+        pytest.param(
+            {"vision": {"layer_types": ["a", "b"] * 6}}, 12, [0, 1], id="nor a tower's layers"
+        ),
+        pytest.param({"rope_scaling": {"factors": list(range(9))}}, 9, [0, 1], id="nor factors"),
     ],
 )
 def test_every_kind_of_layer_is_kept(config: dict[str, Any], depth: int, kept: list[int]) -> None:
@@ -102,6 +133,14 @@ def test_every_kind_of_layer_is_kept(config: dict[str, Any], depth: int, kept: l
         ({"moe_layers_enum": "4,5,6"}, 7, {"moe_layers_enum": "1"}),
         ({"num_kv_shared_layers": 15}, 35, {"num_kv_shared_layers": 1}),
         ({"hidden_size": 7168, "rope_theta": 10000}, 61, {}),
+        ({"full_attn_idxs": [2, 5]}, 8, {"full_attn_idxs": [1]}),
+        ({"moe_layer_end_index": 11}, 12, {"moe_layer_end_index": 1}),
+        ({"eos_token_ids": [1, 2, 3]}, 40, {}),
+        (
+            {"sparse": {"freq": [0, 0, 1], "topk": 5}},
+            3,
+            {"sparse": {"freq": [0, 1], "topk": 5}},
+        ),
         ({"layer_types": ["a", "b", "mtp"]}, 2, {"layer_types": ["a", "b"]}),
         (
             {
@@ -146,3 +185,21 @@ def test_no_kind_is_lost_and_none_is_made_up(
 )
 def test_the_depth_has_several_names(config: dict[str, Any], field: str | None) -> None:
     assert depth_field(config) == field
+
+
+@pytest.mark.parametrize(
+    ("config", "depth"),
+    [
+        ({"num_hidden_layers": 7, "layers_block_type": ["mamba"] * 9}, 7),
+        ({"layers_block_type": ["mamba"] * 9}, 9),
+        ({"hybrid_override_pattern": "M-M*"}, 4),
+        ({"layer_types": []}, None),
+        ({"num_hidden_layers": True}, None),
+        ({"num_hidden_layers": -1}, None),
+        ({}, None),
+    ],
+)
+def test_a_list_of_all_layers_tells_how_many_they_are(
+    config: dict[str, Any], depth: int | None
+) -> None:
+    assert depth_of(config) == depth

@@ -1,49 +1,21 @@
-"""Several runs of one engine: the same again, and one for each CUDA graph mode."""
+"""Several runs of one engine that share what can be shared: what was prepared, and caches."""
 
 from __future__ import annotations
 
 import shutil
-import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
 
 from capdoctor.engines.interrupts import Interrupts
 from capdoctor.engines.listener import Quiet, RunListener
 from capdoctor.engines.prepare import Prepared, prepare, repro_command, with_graph_mode
 from capdoctor.engines.rundir import RunFolder, run_folder, write_text
 from capdoctor.engines.start import SCHEMA, Diagnose, run, run_prepared, summary
-from capdoctor.errors import CannotDo
-from capdoctor.model import (
-    Diagnosis,
-    EngineSpec,
-    MatrixRow,
-    Outcome,
-    RunOutcome,
-    Workaround,
-)
+from capdoctor.model import EngineSpec, Outcome, RunOutcome, Stage
 from capdoctor.report.json_text import document
 
 GOOD = (Outcome.STARTED, Outcome.STOPPED_AFTER_STAGE)
-
-
-@dataclass(frozen=True, slots=True)
-class GraphMode:
-    """A way to run graphs: its name in the answer, vLLM's name, and what it costs to use it."""
-
-    name: str
-    engine_name: str
-    do: str
-    cost: str
-
-
-@cache
-def graph_modes() -> tuple[GraphMode, ...]:
-    """Give the modes of ``--matrix``, the cheapest workaround first."""
-    text = files("capdoctor.engines").joinpath("graph_modes.toml").read_text("utf-8")
-    return tuple(GraphMode(**entry) for entry in tomllib.loads(text)["mode"])
 
 
 def run_repeated(
@@ -61,57 +33,15 @@ def run_repeated(
     if times <= 1:
         return run(spec, listener=listener, diagnose=diagnose)
     again = ("--repeat", str(times))
-    with _series(spec, again, listener, diagnose) as series:
+    with series_of(spec, again, listener, diagnose) as series:
         numbers = range(1, times + 1)
         outcomes = [series.run(f"run-{number}", f"{number}/{times}") for number in numbers]
         shown = next((run for run in outcomes if run.outcome not in GOOD), outcomes[-1])
         return series.written(replace(shown, runs=tuple(map(summary, outcomes))))
 
 
-def run_matrix(
-    spec: EngineSpec, *, listener: RunListener | None = None, diagnose: Diagnose | None = None
-) -> RunOutcome:
-    """Run as asked, then once in each graph mode, and say which workarounds hold.
-
-    A mode that this engine does not know is a row ``setup_failed``. Raises as `run` does for the
-    first run.
-    """
-    with _series(spec, ("--matrix",), listener, diagnose) as series:
-        base = series.run("as-asked", "as asked")
-        rows = tuple(_row(series, mode) for mode in graph_modes())
-        verified = workarounds(base, rows)
-        answer = replace(base, matrix=rows, workarounds_verified=verified)
-        return series.written(answer)
-
-
-def _row(series: _Series, mode: GraphMode) -> MatrixRow:
-    try:
-        done = series.run(f"mode-{mode.name}", mode.name, mode.engine_name)
-    except CannotDo:
-        return MatrixRow(mode.name, Outcome.SETUP_FAILED, None, 0.0)
-    return MatrixRow(mode.name, done.outcome, _class(done.diagnosis), done.seconds)
-
-
-def workarounds(base: RunOutcome, rows: Sequence[MatrixRow]) -> tuple[Workaround, ...]:
-    """Give the modes that got an engine going which fails as it was asked for, cheapest first."""
-    if base.outcome in GOOD:
-        return ()
-    good = {row.mode: row.outcome for row in rows if row.outcome in GOOD}
-    return tuple(_workaround(mode, good[mode.name]) for mode in graph_modes() if mode.name in good)
-
-
-def _workaround(mode: GraphMode, outcome: Outcome) -> Workaround:
-    stopped = outcome is Outcome.STOPPED_AFTER_STAGE
-    limit = " (seen to pass the stage, not to the end of start-up)" if stopped else ""
-    return Workaround(mode.do + limit, mode.cost)
-
-
-def _class(diagnosis: Diagnosis | None) -> str | None:
-    return diagnosis.crash_class if diagnosis else None
-
-
 @dataclass(frozen=True, slots=True)
-class _Series:
+class Series:
     """Runs that share what was prepared, the compile caches and the taken-over signals."""
 
     prepared: Prepared
@@ -120,14 +50,28 @@ class _Series:
     interrupts: Interrupts
     diagnose: Diagnose | None
 
-    def run(self, name: str, title: str, graph_mode: str | None = None) -> RunOutcome:
-        """Run once in a folder of its own under the common one."""
+    def run(
+        self,
+        name: str,
+        title: str,
+        *,
+        graph_mode: str | None = None,
+        stop_after: Stage | None = None,
+        listener: RunListener | None = None,
+    ) -> RunOutcome:
+        """Run once in a folder of its own under the common one.
+
+        A graph mode goes over what the series was asked for, a listener over the series' own; a
+        stage to stop after is taken where the series has none.
+        """
         prepared = with_graph_mode(self.prepared, graph_mode) if graph_mode else self.prepared
+        if prepared.spec.stop_after is None:
+            prepared = replace(prepared, spec=replace(prepared.spec, stop_after=stop_after))
         with run_folder(self.top.root / name, name) as folder:
             return run_prepared(
                 prepared,
                 folder,
-                self.listener,
+                listener or self.listener,
                 self.interrupts,
                 self.diagnose,
                 title=title,
@@ -142,12 +86,12 @@ class _Series:
 
 
 @contextmanager
-def _series(
+def series_of(
     spec: EngineSpec,
     again: Sequence[str],
     listener: RunListener | None,
     diagnose: Diagnose | None,
-) -> Iterator[_Series]:
+) -> Iterator[Series]:
     """Prepare once for several runs; ``again`` are the words that make it several.
 
     The caches that they share go at the end.
@@ -158,6 +102,6 @@ def _series(
     ):
         try:
             prepared = prepare(spec, top.root)
-            yield _Series(prepared, top, listener or Quiet(), interrupts, diagnose)
+            yield Series(prepared, top, listener or Quiet(), interrupts, diagnose)
         finally:
             shutil.rmtree(top.caches, ignore_errors=True)

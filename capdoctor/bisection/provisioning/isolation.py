@@ -10,7 +10,7 @@ from capdoctor.bisection.history.tree_keys import tree_key
 from capdoctor.bisection.probes.probe import Place
 
 # A compile cache shared between commits lends one commit the crash of another.
-_CACHES = {
+CACHES = {
     "VLLM_CACHE_ROOT": "vllm",
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "TRITON_CACHE_DIR": "triton",
@@ -24,7 +24,7 @@ def isolated(place: Place, work: Path) -> dict[str, str]:
     gets a folder of its own, under ``work``. vLLM's ``setup.py`` falls back to nightly binaries
     on a detached HEAD, unless it is told which commit's to take.
     """
-    found = {name: str(caches_of(place) / folder) for name, folder in _CACHES.items()}
+    found = {name: str(caches_of(place) / folder) for name, folder in CACHES.items()}
     layout = layout_of(place.mirror, place.sha)
     if layout is not None and layout.name == "aiter":
         key = tree_key(place.mirror, place.sha, layout.native)

@@ -9,7 +9,13 @@ the syntax of Python 3.9. SPEC is a JSON file::
 ``argv`` is parsed by vLLM's own parser, ``engine_args`` are keyword arguments of ``LLM`` and win
 over ``defaults``, of which only those are used that this release knows. ``graph_mode`` wins over
 all. What happened is written to the JSON file REPORT, replaced whole after each step: ``step`` is
-``imported``, ``configured``, ``ready``, or ``refused`` with the ``reason`` why nothing was started.
+``imported``, ``configured``, ``ready``, or ``refused`` with the ``reason`` why nothing was started;
+``lean`` holds a sentence on each thing that was done otherwise than vLLM does it, to save time.
+
+vLLM looks at a model's class in a new process, lest CUDA be initialised in the front end; that
+process imports torch and vLLM all over again. Here a fork of the front end does it, which has them:
+the front end stays as clean, and what is found is the same. ``CAPDOCTOR_FORK_INSPECTION=0`` leaves
+it to vLLM.
 """
 
 from __future__ import annotations
@@ -20,8 +26,12 @@ import importlib
 import inspect
 import json
 import os
+import pickle
+import signal
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -29,6 +39,9 @@ Dict = dict[str, Any]
 List = list[str]
 
 REFUSED = 64
+FORK_SWITCH = "CAPDOCTOR_FORK_INSPECTION"
+FORKED = "the model's class was looked at in a fork of the front end, not in a new process"
+_FORK_SECONDS = 120  # many times what an import takes; a fork that hangs is left to vLLM's own way
 SERVER_ARGUMENTS = (  # where the parser of ``vllm serve`` lies: 0.33, 0.32, before
     "vllm.entrypoints.common.cli_args",
     "vllm.entrypoints.launchers.cli_args",
@@ -63,6 +76,7 @@ def main() -> None:
         _refuse(report, "another vllm than the overlay was imported: " + str(vllm.__file__))
     arguments = _arguments(spec, vllm.LLM, report)
     report.note("configured", arguments=sorted(arguments), defaults=_used_defaults(spec, arguments))
+    _inspect_in_a_fork(lambda: report.note("configured", lean=[FORKED]))
     engine = vllm.LLM(**arguments)
     report.note("ready", resolved=_resolved(engine))
 
@@ -193,6 +207,57 @@ def _free_share(meminfo: Path) -> float:
     words = [line.split() for line in meminfo.read_text(encoding="ascii").splitlines()]
     sizes = {line[2].rstrip(":"): int(line[3]) for line in words if line[3:]}
     return sizes["MemFree"] / sizes["MemTotal"] if sizes.get("MemTotal") else 1.0
+
+
+def _inspect_in_a_fork(done: Callable[[], None]) -> None:
+    """Have vLLM look at model classes in a fork, where this release lets itself be told so.
+
+    ``done`` is called after each fork that answered; whatever goes wrong there is left to vLLM's
+    own way, which then says what it always says.
+    """
+    if os.environ.get(FORK_SWITCH) == "0" or not hasattr(os, "fork"):
+        return
+    try:
+        registry: Any = importlib.import_module("vllm.model_executor.models.registry")
+        own_way = registry._run_in_subprocess  # noqa: SLF001 - vLLM has no setting for it
+    except (ImportError, AttributeError):
+        return
+
+    def in_a_fork(look: Callable[[], Any]) -> Any:
+        answer = _forked(look)
+        if not answer:
+            return own_way(look)
+        done()
+        return pickle.loads(answer)  # noqa: S301 - our own fork wrote it
+
+    registry._run_in_subprocess = in_a_fork  # noqa: SLF001
+
+
+def _forked(look: Callable[[], Any]) -> bytes:
+    """Return what ``look`` gives in a fork, pickled; nothing if the fork came to no good end."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _answer_and_exit(look, writing)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        answer = pipe.read()
+    return answer if os.waitpid(child, 0)[1] == 0 else b""
+
+
+def _answer_and_exit(look: Callable[[], Any], writing: int) -> NoReturn:
+    """Be the fork: silent, as vLLM's process is, mortal, and gone without any exit handler."""
+    code = 1
+    with suppress(BaseException):  # whatever it is: vLLM's own way will meet it and say it
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(_FORK_SECONDS)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
+        with os.fdopen(writing, "wb") as pipe:
+            pipe.write(pickle.dumps(look()))
+        code = 0
+    os._exit(code)
 
 
 def _resolved(engine: Any) -> Dict:

@@ -11,7 +11,8 @@ from capdoctor.bisection.history.commit_facts import CommitFacts, commit_facts
 from capdoctor.bisection.islands import untestable_islands
 from capdoctor.bisection.refine import Refined
 from capdoctor.bisection.search.case import End, Ending
-from capdoctor.bisection.votes import CONTROL, REVERT, Vote, votes
+from capdoctor.bisection.suspicion import CONTROL, REVERT
+from capdoctor.bisection.votes import Vote, votes
 from capdoctor.errors import CannotDo
 from capdoctor.model import BisectAnswer, BisectResult, Culprit, ProbeRun, ProbeVerdict
 
@@ -71,8 +72,8 @@ def as_probe(vote: Vote) -> ProbeRun:
     """Return a run as the answer lists it."""
     seen = vote.run.observation
     reason = vote.judged.reason or seen.reason
-    if not vote.counts and vote.run.purpose not in (CONTROL, REVERT):
-        reason = f"not counted, right after a fault: {reason}"
+    if vote.doubt:
+        reason = f"not counted, {vote.doubt}: {reason}"
     if vote.judged.loosely:
         reason = f"same error, class and function, in code that has moved: {seen.title}"
     return ProbeRun(

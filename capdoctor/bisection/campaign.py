@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from capdoctor.bisection.device_control import HOW, DeviceCheck
 from capdoctor.bisection.estimate import minutes_left, runs_left, switch_cost
 from capdoctor.bisection.history.commit_facts import commit_facts
 from capdoctor.bisection.history.layout import Layout
@@ -23,8 +24,9 @@ from capdoctor.bisection.search.advise import advise
 from capdoctor.bisection.search.bracket import newest_transition
 from capdoctor.bisection.search.case import Case, End, Ending, Purpose, Settings
 from capdoctor.bisection.search.evidence import count
+from capdoctor.bisection.suspicion import CONTROL, suspicion
 from capdoctor.bisection.verdicts import mark_of
-from capdoctor.bisection.votes import CONTROL, seen_on, stuck, suspicion, votes
+from capdoctor.bisection.votes import seen_on, stuck, votes
 from capdoctor.bisection.workers import Task, Workers, workers_for
 from capdoctor.errors import CannotDo
 
@@ -44,6 +46,7 @@ class Campaign:
     work: Path
     probe: Probe
     listener: BisectListener
+    device_check: DeviceCheck | None = None
     clock: Callable[[], float] = time.monotonic
     _since: float = field(init=False)
     _before: float = field(init=False)
@@ -83,6 +86,10 @@ class Campaign:
         for run in self.story.runs:
             if run.sha == sha and run.purpose == purpose and run.observation.saw is not Saw.INFRA:
                 return run.observation
+        if self.device_check is not None and self._suspect() is not None:
+            control = Task(self.story.begin.older, CONTROL, -1)
+            self._write(control, 0, self._run_task(control, 0))
+            self._pause_if_stuck()
         task = Task(sha, purpose, -1)
         seen = self._run_task(task, 0)
         self._write(task, 0, seen)
@@ -108,15 +115,19 @@ class Campaign:
     def _step(self, refined: Refined, crew: Workers) -> End | None:
         """Start the runs that come next; an End when there are none."""
         self._pause_if_stuck()
-        suspect = suspicion(self.story.runs).worker
-        if suspect is not None:
-            if not crew.in_flight:
-                crew.take(Task(refined.line.runs_at(0), CONTROL, 0), suspect)
+        if self.device_check is None and self._control(refined, crew):
             return None
         case = self.case(refined, crew)
         step = advise(case)
         if isinstance(step, End):
-            return None if self._prove_change(refined, step, crew) else step
+            missing = self._unproven(refined, step)
+            if missing is None and self._may_end(step):
+                return step
+            if not self._control(refined, crew) and missing is not None:
+                self._start(refined, crew, missing)
+            return None
+        if self._control(refined, crew):
+            return None
         if self._over_budget():
             return None if crew.in_flight else _out_of_time(case)
         for position in step.positions:
@@ -124,10 +135,25 @@ class Campaign:
             self._start(refined, crew, task)
         return None
 
-    def _prove_change(self, refined: Refined, end: End, crew: Workers) -> bool:
-        """Run the culprit or its very parent where only a commit that should be alike was run."""
+    def _control(self, refined: Refined, crew: Workers) -> bool:
+        """Have a worker that met a fault prove that its device still works."""
+        suspect = self._suspect()
+        if suspect is not None and not crew.in_flight:
+            self.listener.noted("after a fault: a control run, whether the device still works")
+            crew.take(Task(refined.line.runs_at(0), CONTROL, 0), suspect)
+        return suspect is not None
+
+    def _may_end(self, end: End) -> bool:
+        """Whether no control can change the answer: a device broken by the last run may be why."""
+        return end.ending is Ending.FOUND or self._suspect() is None
+
+    def _suspect(self) -> int | None:
+        return suspicion(self.story.runs, at_once=self.device_check is not None).worker
+
+    def _unproven(self, refined: Refined, end: End) -> Task | None:
+        """Return the culprit or its very parent, if only a commit that should be alike was run."""
         if end.ending is not Ending.FOUND or self._over_budget():
-            return False
+            return None
         judged = {
             vote.run.sha
             for vote in votes(self.story)
@@ -137,15 +163,15 @@ class Campaign:
         pair = (line.changed_at(end.hi), line.before_change(end.hi))
         missing = next((sha for sha in pair if sha not in judged), None)
         if missing is None:
-            return False
-        position = line.position(missing)
-        self._start(refined, crew, Task(missing, Purpose.CONFIRM, position or 0))
-        return True
+            return None
+        return Task(missing, Purpose.CONFIRM, line.position(missing) or 0)
 
     def _pause_if_stuck(self) -> None:
         reason = stuck(votes(self.story), self.story)
         if reason:
-            raise Paused(f"the bisection is paused: {reason}")
+            last = self.story.runs[-1].observation
+            hint = "free that GPU, or have it reset" if last.provisioning == HOW else ""
+            raise Paused(f"the bisection is paused: {reason}", hint)
 
     def _over_budget(self) -> bool:
         budget = self.story.begin.request.budget
@@ -174,6 +200,8 @@ class Campaign:
             reference.stage if reference else None,
             task.cancelled,
         )
+        if task.purpose == CONTROL and self.device_check is not None:
+            return self.device_check(place)
         return self.probe.run(place)
 
     def _write(self, task: Task, worker: int, seen: Observation) -> None:

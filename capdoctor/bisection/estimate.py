@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import mean, median
 
+from capdoctor.bisection.device_control import HOW
 from capdoctor.bisection.journal.story import Run
 from capdoctor.bisection.search.bracket import newest_transition
 from capdoctor.bisection.search.case import Case
@@ -44,6 +45,7 @@ def entropy(weights: Sequence[float]) -> float:
 
 def minutes_left(left: int, runs: Sequence[Run], workers: int) -> float | None:
     """Return the minutes that ``left`` runs will take, from measured ones; None without any."""
+    runs = _whole(runs)
     if not runs:
         return None
     each = mean(run.observation.seconds + run.observation.setup_seconds for run in runs)
@@ -52,8 +54,14 @@ def minutes_left(left: int, runs: Sequence[Run], workers: int) -> float | None:
 
 def switch_cost(runs: Sequence[Run]) -> float:
     """Return what setting up another commit costs, in runs."""
+    runs = _whole(runs)
     if not runs:
         return 1.0
     setup = median(run.observation.setup_seconds for run in runs)
     run = median(run.observation.seconds for run in runs)
     return min(5.0, setup / run) if run > 0 else 1.0
+
+
+def _whole(runs: Sequence[Run]) -> list[Run]:
+    """Return the runs that ran a commit: a look at a device takes a second and tells nothing."""
+    return [run for run in runs if run.observation.provisioning != HOW]

@@ -24,8 +24,9 @@ class Observation:
 
     ``signature`` and ``loose`` are the two fingerprints of a crash, ``title`` what a person calls
     it, ``frames`` its traceback, innermost first. ``sticky``: the device may be broken until it
-    is reset; ``stop``: the probe asks to stop at once. ``seconds`` is the run itself,
-    ``setup_seconds`` what it took to set the commit up; ``starts`` counts engine starts.
+    is reset; ``suspect``: less likely so, but worth a look at the device if that is cheap.
+    ``stop``: the probe asks to stop at once. ``seconds`` is the run itself, ``setup_seconds``
+    what it took to set the commit up; ``starts`` counts engine starts.
     """
 
     saw: Saw
@@ -37,6 +38,7 @@ class Observation:
     root: Frame | None = None
     frames: tuple[Frame, ...] = ()
     sticky: bool = False
+    suspect: bool = False
     stop: bool = False
     provisioning: str = "none"
     seconds: float = 0.0

@@ -32,7 +32,7 @@ def _of_run(outcome: Path) -> Reference:
         found = told["diagnosis"] or {}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CannotDo(f"{outcome} is not the outcome of a run", "give the run's folder") from error
-    signature, root = found.get("fingerprint"), found.get("root_frame") or {}
+    signature, root = _of_a_log(found.get("fingerprint")), found.get("root_frame") or {}
     hang = told.get("outcome") == "hung"
     if signature is None and not hang:
         raise _no_crash(outcome.parent)
@@ -48,12 +48,18 @@ def _of_run(outcome: Path) -> Reference:
     )
 
 
+def _of_a_log(fingerprint: str | None) -> str | None:
+    """Give the fingerprint unless only a traced run can have it: probes are not traced."""
+    return None if fingerprint is None or fingerprint.startswith("t1:") else fingerprint
+
+
 def _of_diagnosis(found: Diagnosis, path: Path) -> Reference:
     hang = found.verdict is Verdict.STARTUP_HANG
-    if found.fingerprint is None and not hang:
+    signature = _of_a_log(found.fingerprint)
+    if signature is None and not hang:
         raise _no_crash(path)
     return Reference(
-        found.fingerprint,
+        signature,
         found.fingerprint_loose,
         found.error.message.split("\n", 1)[0] if found.error else found.crash_class,
         hang,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from capdoctor.bisection.history.gitcall import GitFailed, git
 from capdoctor.bisection.provisioning.worktrees import Worktrees
+from capdoctor.bisection.suspicion import REVERT
 from capdoctor.bisection.verdicts import judge
-from capdoctor.bisection.votes import REVERT
 from capdoctor.model import BisectResult, ProbeVerdict
 
 if TYPE_CHECKING:

@@ -4,79 +4,46 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from capdoctor.bisection.device_control import HOW
 from capdoctor.bisection.journal.story import Run, Story
 from capdoctor.bisection.line import Line
-from capdoctor.bisection.observation import Saw
+from capdoctor.bisection.observation import Observation, Saw
 from capdoctor.bisection.search.evidence import Seen
+from capdoctor.bisection.suspicion import CONTROL, REVERT, Suspicion, suspicion
 from capdoctor.bisection.verdicts import Judged, Reference, judge, mark_of
 from capdoctor.model import ProbeVerdict
-
-CONTROL = "control"
-REVERT = "revert"
 
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """A run with its verdict; ``counts`` is False for control runs and for suspect ones."""
+    """A run with its verdict; ``counts`` is False for control runs and for those in ``doubt``."""
 
     run: Run
     judged: Judged
     counts: bool
+    doubt: str = ""
 
 
 def votes(story: Story) -> tuple[Vote, ...]:
     """Return every run with its verdict."""
-    suspects = suspicion(story.runs).uncounted
+    suspects = suspicion(story.runs)
     reference, any_failure = story.reference, story.begin.request.any_failure
-    return tuple(
-        Vote(
-            run,
-            _judge(run, reference, any_failure=any_failure),
-            run.purpose not in (CONTROL, REVERT) and index not in suspects,
-        )
-        for index, run in enumerate(story.runs)
-    )
+    found = []
+    for index, run in enumerate(story.runs):
+        judged = judge(run.observation, reference, any_failure=any_failure)
+        doubt = _doubt(index, run, reference, suspects)
+        found.append(Vote(run, judged, not doubt and run.purpose not in (CONTROL, REVERT), doubt))
+    return tuple(found)
 
 
-def _judge(run: Run, reference: Reference | None, *, any_failure: bool) -> Judged:
-    return judge(run.observation, reference, any_failure=any_failure)
-
-
-@dataclass(frozen=True, slots=True)
-class Suspicion:
-    """``uncounted`` runs crashed right after a fault; ``worker`` is due for a control run."""
-
-    uncounted: frozenset[int]
-    worker: int | None
-
-
-def suspicion(runs: tuple[Run, ...]) -> Suspicion:
-    """Return which runs must not count (yet), and who has to prove that its device still works.
-
-    A device that a fault has left broken fails whatever comes next. A crash right after a fault
-    counts when the known-good end starts on the same worker afterwards; when that fails too, the
-    crash never counts.
-    """
-    waiting: dict[int, set[int]] = {}
-    void: set[int] = set()
-    faulty: dict[int, bool] = {}
-    due: dict[int, bool] = {}
-    for index, run in enumerate(runs):
-        seen, who = run.observation, run.worker
-        if run.purpose == CONTROL:
-            if seen.saw is not Saw.CLEAN:
-                void |= waiting.get(who, set())
-            waiting[who], faulty[who] = set(), False
-            due[who] = seen.saw is not Saw.CLEAN
-            continue
-        crashed = seen.saw in (Saw.CRASH, Saw.HANG)
-        if crashed and faulty.get(who):
-            waiting.setdefault(who, set()).add(index)
-            due[who] = True
-        if seen.saw is not Saw.INFRA:
-            faulty[who] = crashed and (seen.sticky or faulty.get(who, False))
-    uncounted = void.union(*waiting.values())
-    return Suspicion(frozenset(uncounted), next((who for who in due if due[who]), None))
+def _doubt(index: int, run: Run, reference: Reference | None, suspects: Suspicion) -> str:
+    """Say why a run does not count; the very crash that is looked for is no chance of a device."""
+    if index in suspects.uncounted:
+        return "right after a fault"
+    seen = run.observation
+    same = seen.saw is Saw.CRASH and reference and seen.signature == reference.signature
+    doubtful = index in suspects.before_broken and not (same and seen.signature)
+    return "the device was broken after it" if doubtful else ""
 
 
 def seen_on(line: Line, cast: tuple[Vote, ...]) -> tuple[Seen, ...]:
@@ -102,10 +69,17 @@ def stuck(cast: tuple[Vote, ...], story: Story, tries: int = 3) -> str | None:
     if recent and recent[-1].run.purpose == CONTROL:
         seen = recent[-1].run.observation
         if seen.saw is not Saw.CLEAN:
-            return f"after a fault the known-good end fails too ({seen.title or seen.reason})"
+            return _control_failed(seen)
     streak = 0
+    recent = tuple(vote for vote in recent if vote.run.purpose != CONTROL)
     for vote in reversed(recent):
         if vote.judged.verdict is not ProbeVerdict.INFRA:
             break
         streak += 1
     return recent[-1].judged.reason or "the machine failed" if streak >= tries else None
+
+
+def _control_failed(seen: Observation) -> str:
+    if seen.provisioning == HOW:
+        return f"after a fault the device fails by itself ({seen.reason})"
+    return f"after a fault the known-good end fails too ({seen.title or seen.reason})"

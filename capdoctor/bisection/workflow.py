@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from capdoctor.bisection.answer import result_of, resume_command
 from capdoctor.bisection.campaign import Campaign
 from capdoctor.bisection.descend import descend
+from capdoctor.bisection.device_control import DeviceCheck, device_check_for
 from capdoctor.bisection.history.commit_range import commit_range
 from capdoctor.bisection.history.layout import layout_of
 from capdoctor.bisection.history.mirror import Mirror, open_mirror
@@ -42,17 +43,27 @@ from capdoctor.errors import CannotDo, CapdoctorError, Interrupted
 from capdoctor.model import BisectResult
 
 
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """What a bisection works with: what judges, what proves a device, who is told."""
+
+    probe: Probe
+    device_check: DeviceCheck | None
+    listener: BisectListener
+
+
 def bisect(
     request: BisectRequest,
     probe: Probe | None = None,
     *,
     listener: BisectListener | None = None,
     work_dir: Path | None = None,
+    device_check: DeviceCheck | None = None,
 ) -> BisectResult:
     """Find the commit that introduced a crash, or say honestly how far it could be narrowed.
 
-    ``probe`` defaults to what the request names; ``work_dir`` to a new folder under the user's
-    state folder. Every error after the first run carries the command that resumes.
+    ``probe`` and ``device_check`` default to what the request names; ``work_dir`` to a new folder
+    under the user's state folder. Every error after the first run carries the command that resumes.
 
     Raises:
         UsageError: the request contradicts itself.
@@ -79,7 +90,8 @@ def bisect(
         journal = Journal(work / JOURNAL)
         journal.append(begin_event(begin))
         story = Story(begin)
-        return _go_on(story, journal, mirror, chosen, listener or Silent())
+        tools = Tools(chosen, device_check or device_check_for(request), listener or Silent())
+        return _go_on(story, journal, mirror, tools)
 
 
 def resume(
@@ -87,6 +99,7 @@ def resume(
     probe: Probe | None = None,
     *,
     listener: BisectListener | None = None,
+    device_check: DeviceCheck | None = None,
 ) -> BisectResult:
     """Go on with a bisection where its journal ends; by default the latest one.
 
@@ -102,7 +115,8 @@ def resume(
         journal.append(resume_event())
         story = fold(journal.events())
         chosen = probe or probe_for(begin.request)
-        return _go_on(story, journal, mirror, chosen, listener or Silent())
+        check = device_check or device_check_for(begin.request)
+        return _go_on(story, journal, mirror, Tools(chosen, check, listener or Silent()))
 
 
 @contextmanager
@@ -146,16 +160,16 @@ def _begin(request: BisectRequest, mirror: Mirror, probe: Probe) -> Begin:
     return Begin(request, source, commits[0], commits[-1], notes, reference)
 
 
-def _go_on(
-    story: Story, journal: Journal, mirror: Mirror, probe: Probe, listener: BisectListener
-) -> BisectResult:
+def _go_on(story: Story, journal: Journal, mirror: Mirror, tools: Tools) -> BisectResult:
     work = journal.path.parent
     commits = commit_range(mirror, story.begin.older, story.begin.newer).commits
     end_strays(work)  # of a bisection that was killed
-    listener.planned(Planned(len(commits) - 1, str(work), story.begin.notes))
+    tools.listener.planned(Planned(len(commits) - 1, str(work), story.begin.notes))
     line = whole_line(commits, find_fix=story.begin.request.find_fix)
     layout = layout_of(mirror, story.begin.newer)
-    campaign = Campaign(mirror, layout, story, journal, work, probe, listener)
+    campaign = Campaign(
+        mirror, layout, story, journal, work, tools.probe, tools.listener, tools.device_check
+    )
     with _told_how_to_resume(work):
         result = _conclude(campaign, line)
     Worktrees(mirror, work / "worktrees").remove()

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         Workaround,
     )
     from capdoctor.model.fixes import FixResult, FixSite, FixStatus
+    from capdoctor.model.gpus import GpuHolder, GpuMemory, GpuMemoryFacts
     from capdoctor.model.jsonvalue import Json
     from capdoctor.model.runs import (
         EngineInfo,
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
         StageSpan,
     )
     from capdoctor.model.stages import STAGE_ORDER, Stage
+    from capdoctor.model.traces import CaptureTrace, Offence, OffenceKind, TracedCall
 
 _HOMES = {
     "bisections": (
@@ -91,6 +93,11 @@ _HOMES = {
         "FixSite",
         "FixStatus",
     ),
+    "gpus": (
+        "GpuHolder",
+        "GpuMemory",
+        "GpuMemoryFacts",
+    ),
     "jsonvalue": ("Json",),
     "runs": (
         "EngineInfo",
@@ -106,6 +113,12 @@ _HOMES = {
     "stages": (
         "STAGE_ORDER",
         "Stage",
+    ),
+    "traces": (
+        "CaptureTrace",
+        "Offence",
+        "OffenceKind",
+        "TracedCall",
     ),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -125,6 +138,7 @@ __all__ = [
     "BisectAnswer",
     "BisectResult",
     "Candidate",
+    "CaptureTrace",
     "Certainty",
     "CheckResult",
     "Confidence",
@@ -141,10 +155,15 @@ __all__ = [
     "FixStatus",
     "FollowOn",
     "Frame",
+    "GpuHolder",
+    "GpuMemory",
+    "GpuMemoryFacts",
     "Island",
     "Json",
     "KnownIssue",
     "MatrixRow",
+    "Offence",
+    "OffenceKind",
     "Outcome",
     "ProbeRun",
     "ProbeVerdict",
@@ -156,6 +175,7 @@ __all__ = [
     "Stage",
     "StageSpan",
     "StaticResult",
+    "TracedCall",
     "Verdict",
     "VersionClaim",
     "Workaround",

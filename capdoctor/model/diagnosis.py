@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from capdoctor.model.jsonvalue import Json
 from capdoctor.model.stages import Stage
+
+if TYPE_CHECKING:  # it is made of values of this module
+    from capdoctor.model.traces import Offence
 
 Confidence = Literal["confirmed", "likely", "possible", "unknown"]
 
@@ -57,11 +60,15 @@ class ProcessRef:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A line of the given file (1-based) and why it counts."""
+    """A line of the given file (1-based) and why it counts.
+
+    What comes from the driver's own log or from the tracer has line 0 and says so in ``source``.
+    """
 
     line: int
     text: str
     why: str
+    source: Literal["log", "driver_log", "trace"] = "log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +112,8 @@ class Diagnosis:
     """What a log says: the answer of ``classify`` and a part of the answer of ``repro``.
 
     ``cause`` is the sentence that explains the class; ``extra`` holds findings beyond the contract
-    (failing graph size, ranks that crashed, engine arguments), each JSON-ready.
+    (failing graph size, ranks that crashed, engine arguments), each JSON-ready. ``trace`` is the
+    operation that broke the capture, where the tracer saw it.
     """
 
     verdict: Verdict
@@ -129,3 +137,4 @@ class Diagnosis:
     next: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     extra: Mapping[str, Json] = field(default_factory=dict)
+    trace: Offence | None = None

@@ -6,11 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from capdoctor.model.diagnosis import Diagnosis, Workaround
+from capdoctor.model.gpus import GpuMemoryFacts
 from capdoctor.model.jsonvalue import Json
 from capdoctor.model.stages import Stage
+
+if TYPE_CHECKING:  # few runs are traced
+    from capdoctor.model.traces import CaptureTrace
 
 
 class Outcome(StrEnum):
@@ -77,6 +81,7 @@ class RunFacts:
 
     ``how`` says why the run ended; ``exit_code`` is negative for a signal, as in ``subprocess``.
     ``stage`` is the last stage that was seen to begin. ``driver_log`` is the CUDA_LOG_FILE.
+    ``trace`` is what the capture tracer saw, None if there was none.
     """
 
     how: Literal["exited", "hung", "timed_out", "stopped_after_stage", "interrupted"] = "exited"
@@ -86,6 +91,7 @@ class RunFacts:
     driver_log: Path | None = None
     engine: Literal["vllm", "embedded"] | None = None
     engine_version: str | None = None
+    trace: CaptureTrace | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +118,27 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRow:
-    """One graph mode of ``--matrix``."""
+    """One graph mode of ``--matrix``.
+
+    ``same_as`` names the run (``as asked`` or a mode) that this one comes down to: its outcome is
+    that run's, ``seconds`` is what it took to see that.
+    """
 
     mode: str
     outcome: Outcome
     crash_class: str | None
     seconds: float
+    same_as: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """How a reproduction went: the answer of ``repro``."""
+    """How a reproduction went: the answer of ``repro``.
+
+    ``changes`` are sentences on what differs from what was asked for, ``notes`` on what else is
+    worth knowing of the run; ``trace`` is there under ``--trace``;
+    ``gpu_memory`` is None for an engine that takes no NVIDIA GPU.
+    """
 
     outcome: Outcome
     reason: str
@@ -137,3 +153,6 @@ class RunOutcome:
     processes: tuple[ProcessEnd, ...] = ()
     artifacts: Mapping[str, str] = field(default_factory=dict)
     changes: tuple[str, ...] = ()
+    trace: CaptureTrace | None = None
+    notes: tuple[str, ...] = ()
+    gpu_memory: GpuMemoryFacts | None = None

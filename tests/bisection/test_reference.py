@@ -59,3 +59,10 @@ def test_a_text_without_a_crash_is_none(tmp_path: Path) -> None:
 def test_a_missing_file_is_a_sentence(tmp_path: Path) -> None:
     with pytest.raises(CannotDo):
         read_reference(tmp_path / "nowhere.log")
+
+
+def test_a_crash_that_only_a_traced_run_can_show_is_no_reference(tmp_path: Path) -> None:
+    told = {"outcome": "crashed", "diagnosis": {"class": "x", "fingerprint": "t1:a"}}
+    (tmp_path / "outcome.json").write_text(json.dumps(told))
+    with pytest.raises(CannotDo, match="shows no crash"):
+        read_reference(tmp_path)

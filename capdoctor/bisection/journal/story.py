@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from capdoctor.bisection.journal.codec import decode, encode
 from capdoctor.bisection.observation import Observation
 from capdoctor.bisection.request import BisectRequest
+from capdoctor.bisection.suspicion import suspicion
 from capdoctor.bisection.verdicts import Reference, first_crash
 from capdoctor.errors import CannotDo
 from capdoctor.model import Json
@@ -64,7 +65,12 @@ class Story:
         """The crash that is looked for: as given, else the first one at the bad end."""
         if self.begin.reference is not None:
             return self.begin.reference
-        found = (first_crash(run.observation) for run in self.runs if run.sha == self.bad_end)
+        doubtful = suspicion(self.runs).doubtful
+        found = (
+            first_crash(run.observation)
+            for index, run in enumerate(self.runs)
+            if run.sha == self.bad_end and index not in doubtful
+        )
         return next((reference for reference in found if reference), None)
 
     @property

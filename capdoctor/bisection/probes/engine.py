@@ -14,6 +14,7 @@ from capdoctor.bisection.observation import Observation, Saw
 from capdoctor.bisection.probes.diagnosed import with_diagnosis
 from capdoctor.bisection.probes.probe import Cancelled, Place, visible_devices
 from capdoctor.bisection.probes.strays import mark
+from capdoctor.bisection.provisioning.engine_caches import engine_caches
 from capdoctor.bisection.provisioning.overlay import overlay_verdict
 from capdoctor.bisection.provisioning.worktrees import Worktrees
 from capdoctor.engines.listener import Quiet, RunListener
@@ -86,7 +87,7 @@ class EngineProbe:
             source=folder,
             out=place.out,
             stop_after=self.spec.stop_after or early_stop(place.stage),
-            environment={**self.spec.environment, **mark(place.out), **visible_devices(place)},
+            environment=self._environment(place),
         )
         ready = time.monotonic()
         try:
@@ -95,9 +96,16 @@ class EngineProbe:
             if isinstance(error.__cause__, OSError):
                 raise  # a full disk or a missing Python: no commit is to blame for it
             reason = f"{error.sentence} ({error.hint})" if error.hint else error.sentence
-            return Observation(Saw.UNBUILDABLE, provisioning=self._how, reason=reason, starts=1)
+            lost = spec.device == "cuda"  # maybe the GPU is not there any more
+            return Observation(
+                Saw.UNBUILDABLE, provisioning=self._how, reason=reason, starts=1, suspect=lost
+            )
         seen = observe(outcome, self._how, ready - begin)
         return proven(seen, outcome, place.sha, self.spec.kind)
+
+    def _environment(self, place: Place) -> dict[str, str]:
+        caches = engine_caches(place) if self.spec.kind == "vllm" else {}
+        return {**caches, **self.spec.environment, **mark(place.out), **visible_devices(place)}
 
     @property
     def _how(self) -> str:
@@ -130,6 +138,7 @@ def observe(outcome: RunOutcome, provisioning: str, setup: float) -> Observation
         starts=1,
         reason=outcome.reason,
         log=log,
+        suspect=bool(outcome.gpu_memory and outcome.gpu_memory.kept),
     )
     return with_diagnosis(base, outcome.diagnosis) if outcome.diagnosis else base
 

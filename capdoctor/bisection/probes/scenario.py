@@ -81,7 +81,9 @@ class ScenarioProbe:
         if code == NOT_SET_UP and reason.startswith(NOT_APPLICABLE):
             return replace(base, reason=reason)
         if code == NOT_SET_UP:
-            return replace(base, saw=Saw.UNBUILDABLE, reason=reason)
+            # Maybe the GPU is not there any more: that is worth a look.
+            lost = self.device == "cuda"
+            return replace(base, saw=Saw.UNBUILDABLE, reason=reason, suspect=lost)
         facts = RunFacts(how="exited", exit_code=code, engine="embedded")
         return diagnosed(replace(base, reason=reason), Saw.CRASH, log, facts)
 

@@ -20,6 +20,8 @@ from capdoctor.model import (
     EngineSpec,
     ErrorInfo,
     Frame,
+    GpuMemory,
+    GpuMemoryFacts,
     Outcome,
     ProcessRef,
     RunOutcome,
@@ -244,3 +246,28 @@ def test_a_workers_engine_sees_its_own_devices(
     EngineProbe(spec, made[1][0], run).run(place)
     assert asked[0].pop(MARK) == str(place.out)
     assert asked == [{"A": "1", "CUDA_VISIBLE_DEVICES": "2,3", "HIP_VISIBLE_DEVICES": "2,3"}]
+
+
+def test_starts_share_their_caches_only_where_that_cannot_matter(
+    made: tuple[Mirror, tuple[str, ...]], tmp_path: Path
+) -> None:
+    seen: list[EngineSpec] = []
+
+    def run(spec: EngineSpec, _: RunListener) -> RunOutcome:
+        seen.append(spec)
+        return _outcome(Outcome.STARTED, made[1][0])
+
+    for kind, stage in (("vllm", "capture"), ("vllm", None), ("embedded", "capture")):
+        spec = EngineSpec(kind, "m", environment={"TRITON_CACHE_DIR": "/given"})  # type: ignore[arg-type]
+        place = replace(_place(made, 0, tmp_path), stage=stage)
+        EngineProbe(spec, made[1][0], run).run(place)
+    assert [("VLLM_CACHE_ROOT" in spec.environment) for spec in seen] == [True, False, False]
+    assert {spec.environment["TRITON_CACHE_DIR"] for spec in seen} == {"/given"}
+
+
+@pytest.mark.parametrize("returned", [True, False])
+def test_memory_that_stays_on_a_gpu_makes_the_device_suspect(returned: bool) -> None:
+    memory = GpuMemory(0, "GPU-0", "H200", 8 << 30, 0, 3 << 30, returned=returned)
+    outcome = _outcome(Outcome.STARTED, "c" * 40, gpu_memory=GpuMemoryFacts((memory,)))
+    seen = observe(outcome, "worktree", 0.0)
+    assert (seen.saw, seen.suspect) == (Saw.CLEAN, not returned)

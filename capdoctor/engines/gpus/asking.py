@@ -1,0 +1,78 @@
+"""Ask something of a driver, in a child process that may never come back."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+# A child that SIGKILL does not end sits in the driver: nobody waits for it longer than this.
+_KILL_SECONDS = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class NoAnswer:
+    """Why a child had no answer; ``stuck``: it had to be killed, ``immortal``: in vain."""
+
+    why: str
+    stuck: bool = False
+    immortal: bool = False
+
+
+def ask(
+    command: Sequence[str], env: Mapping[str, str], seconds: float
+) -> dict[str, Any] | NoAnswer:
+    """Run a command that prints one JSON object, and give that, or why there is none."""
+    try:
+        child = subprocess.Popen(
+            command,
+            env=dict(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+    except OSError as exc:
+        return NoAnswer(f"{command[0]} cannot be started: {exc.strerror}")
+    try:
+        out, err = child.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return _give_up(child, seconds)
+    except BaseException:
+        _give_up(child, seconds)
+        raise
+    return _answer(out, err, child.returncode)
+
+
+def _give_up(child: subprocess.Popen[bytes], seconds: float) -> NoAnswer:
+    with suppress(ProcessLookupError):  # it ended just now
+        os.killpg(child.pid, signal.SIGKILL)
+    try:
+        child.communicate(timeout=_KILL_SECONDS)
+    except subprocess.TimeoutExpired:
+        for stream in (child.stdout, child.stderr):
+            if stream is not None:
+                stream.close()
+        return NoAnswer(
+            f"no answer within {seconds:g} s, and process {child.pid} is stuck in the driver",
+            stuck=True,
+            immortal=True,
+        )
+    return NoAnswer(f"no answer within {seconds:g} s", stuck=True)
+
+
+def _answer(out: bytes, err: bytes, code: int) -> dict[str, Any] | NoAnswer:
+    try:
+        told = json.loads(out)
+    except ValueError:
+        told = None
+    if isinstance(told, dict):
+        return told
+    last = err.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
+    ended = f"signal {-code}" if code < 0 else f"exit {code}"
+    return NoAnswer(f"it ended with {ended}" + (f": {last}" if last else ""))

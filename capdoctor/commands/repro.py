@@ -30,6 +30,7 @@ def repro(
     hang_after: opt.HangAfter = 300.0,
     repeat: opt.Repeat = 1,
     matrix: opt.Matrix = False,
+    trace: opt.Trace = False,
     out: opt.Out = None,
     as_json: opt.AsJson = False,
     list_demos: opt.ListDemos = False,
@@ -57,9 +58,8 @@ def repro(
         stop_after=engine_spec.stage(stop_after),
         timeout=timeout,
         hang_after=hang_after,
+        trace=trace,
         out=engine_spec.output_folder(out),
         scenario=scenario,
     )
-    engine_spec.check_consistent(spec, repeat=repeat, matrix=matrix)
-    outcome = running.run_shown(spec, repeat=repeat, matrix=matrix)
-    raise typer.Exit(running.answer(outcome, as_json=as_json))
+    raise typer.Exit(running.answered(spec, repeat=repeat, matrix=matrix, as_json=as_json))

@@ -108,6 +108,15 @@ Matrix = Annotated[
         "--matrix", help="Also run with each graph mode, and eager.", rich_help_panel=_RUN
     ),
 ]
+Trace = Annotated[
+    bool,
+    typer.Option(
+        "--trace",
+        help="Load the capture tracer into the engine: name the first operation that broke the "
+        "capture.",
+        rich_help_panel=_RUN,
+    ),
+]
 Out = Annotated[
     str | None,
     typer.Option(metavar="DIR", help="Where the run's files go.", rich_help_panel=_ANSWER),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from capdoctor.commands.engine_spec import SCENARIO_PREFIX
+from capdoctor.commands.engine_spec import SCENARIO_PREFIX, check_consistent
 from capdoctor.errors import CannotDo, UsageError
 from capdoctor.model import EngineSpec, Outcome, RunOutcome
 
@@ -54,9 +54,21 @@ def show_demos(*, as_json: bool) -> int:
     return 0
 
 
+def answered(spec: EngineSpec, *, repeat: int, matrix: bool, as_json: bool) -> int:
+    """Run the engine as asked, write the answer, give the exit code.
+
+    Raises:
+        UsageError: options contradict each other; nothing was started.
+        CannotDo: the set-up failed, so that there is no answer.
+    """
+    check_consistent(spec, repeat=repeat, matrix=matrix)
+    return answer(run_shown(spec, repeat=repeat, matrix=matrix), as_json=as_json)
+
+
 def run_shown(spec: EngineSpec, *, repeat: int, matrix: bool) -> RunOutcome:
     """Run the engine with its progress on stderr."""
-    from capdoctor.engines.series import run_matrix, run_repeated
+    from capdoctor.engines.matrix import run_matrix
+    from capdoctor.engines.series import run_repeated
     from capdoctor.report.progress import progress
 
     display = progress()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from capdoctor.engines.tracer_plugin import TRACE_FOLDER, Tracing, variables
 
 MARKER = "CAPDOCTOR_RUN"
 _QUIET = {
@@ -44,13 +46,14 @@ def engine_environment(
     caches: Path,
     driver_log: Path,
     offline: bool,
-    python_path: Path | None,
+    python_path: Sequence[Path],
+    tracing: Tracing | None = None,
 ) -> dict[str, str]:
     """Give the variables of an engine process.
 
-    Variables in ``base`` win over ours, except the temporary folder, the marker and the overlay's
-    place on PYTHONPATH. The driver's log is CUDA_LOG_FILE or, on ROCm, AMD_LOG_LEVEL_FILE at the
-    level of errors.
+    Variables in ``base`` win over ours, except the temporary folder, the marker, what the tracer
+    needs, and the places of the overlay and the tracer on PYTHONPATH. The driver's log is
+    CUDA_LOG_FILE or, on ROCm, AMD_LOG_LEVEL_FILE at the level of errors.
     """
     ours = dict(_QUIET)
     ours |= _OFFLINE if offline else {}
@@ -58,10 +61,14 @@ def engine_environment(
     ours |= {"CUDA_LOG_FILE": str(driver_log)}
     ours |= {"AMD_LOG_LEVEL": "1", "AMD_LOG_LEVEL_FILE": str(driver_log)}
     forced = {MARKER: run_id, "TMPDIR": str(tmpdir)}
-    if python_path is not None:
+    if tracing is not None:
+        forced |= variables(base, tracing)
+    first = [*python_path, *([tracing.plugin] if tracing and tracing.plugin else [])]
+    if first:
         rest = base.get("PYTHONPATH")
-        forced["PYTHONPATH"] = os.pathsep.join([str(python_path), *([rest] if rest else [])])
-    return {**ours, **base, **forced}
+        forced["PYTHONPATH"] = os.pathsep.join([*map(str, first), *([rest] if rest else [])])
+    given = {name: value for name, value in base.items() if name != TRACE_FOLDER}
+    return {**ours, **given, **forced}
 
 
 def telling(environment: Mapping[str, str]) -> dict[str, str]:

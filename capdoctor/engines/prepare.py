@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import capdoctor
 from capdoctor.capture import scenarios
 from capdoctor.engines.defaults import vllm_defaults
 from capdoctor.engines.in_target import start_vllm
+from capdoctor.engines.leanings import leanings
 from capdoctor.engines.models import Model, find_model
 from capdoctor.engines.overlay import OverlayInfo, build_overlay
 from capdoctor.engines.pythons import TargetPython, find_python, git_commit
 from capdoctor.engines.rundir import RunFolder, write_json
-from capdoctor.engines.shrink import shrink
+from capdoctor.engines.shrink import SMALLER
+from capdoctor.engines.shrunk_model import shrunk_arguments
 from capdoctor.errors import CannotDo
 from capdoctor.model import EngineInfo, EngineSpec, Json
 
@@ -26,7 +29,7 @@ class Prepared:
     """An engine ready to be started, as often as one likes.
 
     ``model`` and ``target`` are None for the embedded engine; ``changes`` are sentences on what
-    differs from what was asked for.
+    differs from what was asked for; ``variables`` go over those of the caller.
     """
 
     spec: EngineSpec
@@ -36,13 +39,14 @@ class Prepared:
     overlay: OverlayInfo | None = None
     engine_args: Mapping[str, Json] | None = None
     changes: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def python_path(self) -> Path | None:
+    def python_path(self) -> tuple[Path, ...]:
         """What goes first on PYTHONPATH: the overlay; for the embedded engine we ourselves."""
         if self.target is None:
-            return Path(capdoctor.__file__).parent.parent
-        return self.overlay.root if self.overlay else None
+            return (Path(capdoctor.__file__).parent.parent,)
+        return (self.overlay.root,) if self.overlay else ()
 
     @property
     def title(self) -> str:
@@ -67,8 +71,6 @@ def prepare(spec: EngineSpec, root: Path) -> Prepared:
         _check_embedded(spec)
         device = "virtual" if spec.device == "cpu" else spec.device
         return Prepared(spec, EngineInfo("embedded", capdoctor.__version__, None, device=device))
-    if spec.trace:
-        raise CannotDo("vLLM cannot be traced yet", "leave out --trace")
     model = find_model(spec.model)  # first: to ask every Python on PATH takes seconds
     target = find_python(spec.python)
     if target.vllm is None:
@@ -80,8 +82,10 @@ def prepare(spec: EngineSpec, root: Path) -> Prepared:
         python=str(target.executable),
         commit=overlay.commit if overlay else target.vllm.commit,
     )
-    arguments, changes = _arguments(spec, model)
-    return Prepared(spec, info, target, model, overlay, arguments, changes)
+    arguments, changes = _arguments(spec, model, root)
+    lean = leanings(spec, target, {**os.environ, **spec.environment})
+    changes = (*changes, *lean.changes)
+    return Prepared(spec, info, target, model, overlay, arguments, changes, lean.variables)
 
 
 def _check_current_folder() -> None:
@@ -115,20 +119,14 @@ def _overlay(spec: EngineSpec, target: TargetPython, root: Path) -> OverlayInfo 
     return overlay
 
 
-def _arguments(spec: EngineSpec, model: Model) -> tuple[dict[str, Json], tuple[str, ...]]:
+def _arguments(
+    spec: EngineSpec, model: Model, root: Path
+) -> tuple[dict[str, Json], tuple[str, ...]]:
     """Give the keyword arguments of the engine, and what shrinking changed."""
     arguments: dict[str, Json] = dict(spec.engine_args)
     if spec.tensor_parallel_size is not None:
         arguments["tensor_parallel_size"] = spec.tensor_parallel_size
-    if not spec.shrink:
-        return arguments, ()
-    if model.config is None:
-        raise CannotDo(
-            f"the config of {spec.model} is not on this machine, so it cannot be shrunk",
-            "give a folder with its config.json, or --no-shrink",
-        )
-    small = shrink(model.config, given=arguments)
-    return {**small.engine_args, **arguments, **small.merged(arguments)}, small.changes
+    return shrunk_arguments(model, arguments, root) if spec.shrink else (arguments, ())
 
 
 def command_for(prepared: Prepared, folder: RunFolder) -> list[str]:
@@ -152,7 +150,7 @@ def command_for(prepared: Prepared, folder: RunFolder) -> list[str]:
         folder.spec,
         {
             "model": prepared.model.name,
-            "defaults": vllm_defaults(prepared.model),
+            "defaults": {**vllm_defaults(prepared.model), **(SMALLER if spec.shrink else {})},
             "engine_args": dict(prepared.engine_args or {}),
             "argv": list(spec.extra_args),
             "graph_mode": spec.graph_mode,

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from capdoctor.diagnosis import run_files
 from capdoctor.errors import CannotDo, CapdoctorError
 from capdoctor.host import runs_folder
 from capdoctor.model import Json
@@ -30,7 +31,7 @@ _SENTENCES = {
     errno.EEXIST: "a file is in the way",
 }
 # In a folder without it nothing was written by us, so nothing there is ours to replace.
-_MARK = ".capdoctor-run"
+_MARK = run_files.MARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,7 @@ class RunFolder:
     @property
     def log(self) -> Path:
         """Everything the engine printed, both streams, until it was to end."""
-        return self.root / "engine.log"
+        return self.root / run_files.LOG
 
     @property
     def timing(self) -> Path:
@@ -72,7 +73,7 @@ class RunFolder:
     @property
     def driver_log(self) -> Path:
         """What the driver wrote (CUDA_LOG_FILE)."""
-        return self.root / "driver.log"
+        return self.root / run_files.DRIVER_LOG
 
     def driver_log_parts(self) -> list[Path]:
         """Give the files of single processes that are to become `driver_log`."""
@@ -98,6 +99,16 @@ class RunFolder:
         """The tree that ``--source`` runs."""
         return self.root / "overlay"
 
+    @property
+    def trace(self) -> Path:
+        """What the tracer wrote, a file for each process; removed when empty."""
+        return self.root / run_files.TRACE
+
+    @property
+    def plugin(self) -> Path:
+        """The tracer as the engine loads it; removed at its end."""
+        return self.root / "plugin"
+
     def artifacts(self) -> dict[str, str]:
         """Give what is there, by name; the folder itself first."""
         named = {
@@ -110,6 +121,7 @@ class RunFolder:
             "environment": self.environment,
             "runner": self.report,
             "driver_log": self.driver_log,
+            "trace": self.trace,
             "overlay": self.overlay,
         }
         return {name: str(path) for name, path in named.items() if _worth_naming(path)}
@@ -201,6 +213,9 @@ def _own_paths(folder: RunFolder) -> list[Path]:
         folder.keeper_log,
         folder.caches,
         folder.overlay,
+        folder.trace,
+        folder.plugin,
+        folder.root / "shrunk",
         *(folder.root / name for name in ("overlay.json", "embedded.json", "scenario.json")),
     ]
     return [*named, folder.driver_log, *folder.driver_log_parts()]

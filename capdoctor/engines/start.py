@@ -7,12 +7,15 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from capdoctor.diagnosis.run_trace import read_run_trace
 from capdoctor.engines.control import KeptEngine, start_order
 from capdoctor.engines.ended import Ended, Limits
 from capdoctor.engines.environment import MARKER, engine_environment, telling
+from capdoctor.engines.gpus.of_run import watch_memory, with_memory
 from capdoctor.engines.interrupts import Interrupts
 from capdoctor.engines.judge import exit_code, outcome_of, process_ends
 from capdoctor.engines.listener import Quiet, RunListener
@@ -20,6 +23,9 @@ from capdoctor.engines.prepare import Prepared, command_for, prepare, repro_comm
 from capdoctor.engines.rundir import RunFolder, run_folder, write_json, write_text, writing
 from capdoctor.engines.runlog import RunLog
 from capdoctor.engines.runner_report import RunnerReport
+from capdoctor.engines.shrink_effects import settled
+from capdoctor.engines.tracer_plugin import Tracing, lay_out
+from capdoctor.engines.tracing import notes_on
 from capdoctor.engines.watch import EngineWatch, Progress
 from capdoctor.errors import CannotDo, Interrupted
 from capdoctor.host import describe_host, short_temporary_parent
@@ -76,6 +82,7 @@ def run_prepared(
     listener.run_began(folder.root, f"{prepared.title} ({title})" if title else prepared.title)
     command = tuple(command_for(prepared, folder))
     report = RunnerReport(folder.report)
+    memory = watch_memory(prepared)
     with interrupts.noted():
         try:
             watched = _Watched(prepared, folder, command, caches or folder.caches)
@@ -85,7 +92,7 @@ def run_prepared(
     if ended.how != "interrupted":
         interrupts.check()
     answer = _answer(prepared, folder, command, ended, report, diagnose or _diagnose)
-    return _written(answer, folder, interrupts.resume)
+    return _written(with_memory(answer, memory), folder, interrupts.resume)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +121,30 @@ class _Watched:
 
     def _environment(self, run_id: str, tmpdir: Path) -> dict[str, str]:
         environment = engine_environment(
-            {**os.environ, **self.prepared.spec.environment},
+            {**os.environ, **self.prepared.spec.environment, **self.prepared.variables},
             run_id=run_id,
             tmpdir=tmpdir,
             caches=self.caches,
             driver_log=self.folder.driver_log,
             offline=self.prepared.offline,
             python_path=self.prepared.python_path,
+            tracing=self._tracing(),
         )
         variables: dict[str, Json] = dict(telling(environment))
         known: dict[str, Json] = {"variables": variables, "host": to_json(describe_host())}
         write_json(self.folder.environment, known)
         return environment
+
+    def _tracing(self) -> Tracing | None:
+        """Lay out what the tracer needs, if the run is to be traced."""
+        if not self.prepared.spec.trace:
+            return None
+        with writing(self.folder.trace):
+            self.folder.trace.mkdir(exist_ok=True)
+        if self.prepared.target is None:
+            return Tracing(self.folder.trace)
+        lay_out(self.folder.plugin)
+        return Tracing(self.folder.trace, self.folder.plugin)
 
     def _limits(self) -> Limits:
         spec = self.prepared.spec
@@ -149,6 +168,7 @@ def _answer(
     kind = prepared.info.kind
     step = report.step
     outcome, reason = outcome_of(ended, kind, {**report.facts, "step": step})
+    facts = _facts(prepared, folder, ended)
     answer = RunOutcome(
         outcome=outcome,
         reason=reason,
@@ -157,10 +177,12 @@ def _answer(
         seconds=round(ended.seconds, 3),
         stages=tuple(map(_in_milliseconds, ended.spans)),
         processes=process_ends(ended, kind),
-        changes=prepared.changes + _taken_defaults(report),
+        changes=prepared.changes + _taken_defaults(report) + _settled(prepared, folder),
+        trace=facts.trace,
+        notes=notes_on(facts.trace, prepared.spec, folder),
     )
     if outcome in (Outcome.CRASHED, Outcome.HUNG):
-        answer = replace(answer, diagnosis=diagnose(folder.log, _facts(prepared, folder, ended)))
+        answer = replace(answer, diagnosis=diagnose(folder.log, facts))
     return replace(answer, runs=(summary(answer),))
 
 
@@ -176,14 +198,16 @@ def summary(done: RunOutcome) -> RunSummary:
 
 def _facts(prepared: Prepared, folder: RunFolder, ended: Ended) -> RunFacts:
     how = ended.how if ended.how in ("hung", "timed_out") else "exited"
+    driver_log = _driver_log(folder)
     return RunFacts(
         how=how,
         exit_code=exit_code(ended),
         stage=ended.stage,
         processes=process_ends(ended, prepared.info.kind),
-        driver_log=_driver_log(folder),
+        driver_log=driver_log,
         engine=prepared.spec.kind,
         engine_version=prepared.info.version,
+        trace=read_run_trace(folder.trace, driver_log) if prepared.spec.trace else None,
     )
 
 
@@ -193,11 +217,19 @@ def _driver_log(folder: RunFolder) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
+def _settled(prepared: Prepared, folder: RunFolder) -> tuple[str, ...]:
+    """Give what the engine of a smaller model chose, to be held against the full model's."""
+    if not prepared.spec.shrink or not folder.log.is_file():
+        return ()
+    with folder.log.open(encoding="utf-8", errors="replace") as log:
+        return settled(log)
+
+
 def _taken_defaults(report: RunnerReport) -> tuple[str, ...]:
     taken = report.facts.get("defaults") or {}
     return tuple(
         f"{name}={value!r}, our default for a reproduction" for name, value in taken.items()
-    )
+    ) + tuple(map(str, report.facts.get("lean") or ()))
 
 
 def _written(answer: RunOutcome, folder: RunFolder, resume: str) -> RunOutcome:
@@ -219,8 +251,11 @@ def _diagnose(log: Path, facts: RunFacts) -> Diagnosis:
 
 
 def _tidy(folder: RunFolder) -> None:
-    """Take caches and empty files away, and make one driver log of several processes'."""
+    """Take caches, plug-in and empty files away; make one driver log of several processes'."""
     shutil.rmtree(folder.caches, ignore_errors=True)
+    shutil.rmtree(folder.plugin, ignore_errors=True)
+    with suppress(OSError):  # it is kept when there is anything in it
+        folder.trace.rmdir()
     with writing(folder.driver_log):
         for part in folder.driver_log_parts():
             with folder.driver_log.open("ab") as whole:

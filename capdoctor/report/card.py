@@ -13,6 +13,7 @@ Tone = Literal["bad", "good", "plain", "quiet", "command"]
 _MESSAGE_LIMIT = 300
 _FOLLOW_ON_SHOWN = 2
 _EVIDENCE_SHOWN = 3
+_CALLERS_SHOWN = 3
 
 TITLES: dict[Verdict, tuple[str, Tone]] = {
     Verdict.STARTUP_CRASH: ("CRASH AT START-UP", "bad"),
@@ -47,9 +48,11 @@ def frame_text(frame: Frame | None) -> str:
     return f"{place} in {one_line(frame.function)}" if frame.function else place
 
 
-def place_text(line: int) -> str:
-    """Give where a line stands; line 0 is one of the driver's own log."""
-    return f"line {line}" if line else "driver log"
+def place_text(line: int, source: str = "") -> str:
+    """Give where a line stands; line 0 is one of the tracer's or of the driver's own log."""
+    if line:
+        return f"line {line}"
+    return "tracer" if source == "trace" else "driver log"
 
 
 def error_text(error: ErrorInfo | None) -> str:
@@ -86,11 +89,28 @@ def _error_lines(diagnosis: Diagnosis) -> Iterator[CardLine]:
         yield CardLine("process", process)
     if diagnosis.cause:
         yield CardLine("why", one_line(diagnosis.cause))
-    for evidence in diagnosis.evidence[:_EVIDENCE_SHOWN]:
-        place = place_text(evidence.line).removeprefix("line ")
+    yield from _trace_lines(diagnosis)
+    told = [item for item in diagnosis.evidence if item.source != "trace"]
+    for evidence in told[:_EVIDENCE_SHOWN]:
+        place = place_text(evidence.line, evidence.source).removeprefix("line ")
         text = f"{place}: {one_line(evidence.text, 160)}  [{one_line(evidence.why)}]"
         yield CardLine("line", text, "quiet")
     yield from _follow_on_line(diagnosis)
+
+
+def _trace_lines(diagnosis: Diagnosis) -> Iterator[CardLine]:
+    """The operation that broke the capture, and the one that it goes back to."""
+    if diagnosis.trace is None:
+        return
+    from capdoctor.report.trace_text import call_text, calls_of, circumstances
+
+    for role, call in calls_of(diagnosis.trace):
+        yield CardLine(role.label, f"{call_text(call)}  [{role.clause}]", "bad")
+        if known := circumstances(call):
+            yield CardLine("", f"  {known}", "quiet")
+        callers = [frame for frame in call.stack[:-1] if not frame.file.startswith("<")]
+        for frame in reversed(callers[-_CALLERS_SHOWN:]):
+            yield CardLine("called from", frame_text(frame), "quiet")
 
 
 def _process_text(diagnosis: Diagnosis) -> str:
@@ -100,7 +120,18 @@ def _process_text(diagnosis: Diagnosis) -> str:
         parts.append(f"pid {process.pid}")
     if process.rank is not None:
         parts.append(f"rank {process.rank}")
-    return ", ".join(parts)
+    return ", ".join(parts) + _others_text(diagnosis)
+
+
+def _others_text(diagnosis: Diagnosis) -> str:
+    """Name the other ranks that failed in the same way."""
+    ranks = diagnosis.extra.get("ranks")
+    raised = ranks.get("raised_it") if isinstance(ranks, dict) else None
+    raised = raised if isinstance(raised, list) else []
+    others = [rank for rank in raised if rank != diagnosis.process.rank]
+    if not others or diagnosis.process.rank is None:
+        return ""
+    return f"; the same in rank{'s' if others[1:] else ''} {', '.join(map(str, others))}"
 
 
 def _follow_on_line(diagnosis: Diagnosis) -> Iterator[CardLine]:

@@ -15,7 +15,12 @@ def diagnosis_markdown(diagnosis: Diagnosis) -> str:
     lines = [f"### {title}: `{diagnosis.crash_class}`", "", *_facts(diagnosis)]
     if diagnosis.cause:
         lines += ["", _prose(diagnosis.cause)]
-    lines += [*_evidence(diagnosis), *_follow_on(diagnosis), *_advice(diagnosis)]
+    lines += [
+        *_trace(diagnosis),
+        *_evidence(diagnosis),
+        *_follow_on(diagnosis),
+        *_advice(diagnosis),
+    ]
     return "\n".join(lines) + "\n"
 
 
@@ -68,12 +73,27 @@ def _facts(diagnosis: Diagnosis) -> Iterator[str]:
             yield f"| {name} | {code(value).replace('|', chr(92) + '|')} |"
 
 
+def _trace(diagnosis: Diagnosis) -> Iterator[str]:
+    """The operation that broke the capture, with its Python stack, innermost line first."""
+    if diagnosis.trace is None:
+        return
+    from capdoctor.report.trace_text import call_text, calls_of, circumstances
+
+    yield from ("", "**Seen by the capture tracer**", "")
+    for role, call in calls_of(diagnosis.trace):
+        known = f" ({_prose(circumstances(call))})" if circumstances(call) else ""
+        yield f"- {_prose(role.clause)}: {code(call_text(call))}{known}"
+        for frame in reversed(call.stack):
+            yield f"  - {code(frame_text(frame))}"
+
+
 def _evidence(diagnosis: Diagnosis) -> Iterator[str]:
     if not diagnosis.evidence:
         return
     yield from ("", "**Evidence**", "")
     for item in diagnosis.evidence:
-        yield f"- {place_text(item.line)}: {code(item.text)} ({_prose(item.why)})"
+        place = place_text(item.line, item.source)
+        yield f"- {place}: {code(item.text)} ({_prose(item.why)})"
 
 
 def _follow_on(diagnosis: Diagnosis) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from capdoctor.model import EngineInfo, MatrixRow, Outcome, RunOutcome, StageSpan
+from capdoctor.model import CaptureTrace, EngineInfo, MatrixRow, Outcome, RunOutcome, StageSpan
 from capdoctor.report.card import CardLine, Tone, diagnosis_card
 from capdoctor.report.safe_text import one_line
 
@@ -36,11 +36,24 @@ def _lines(outcome: RunOutcome) -> Iterator[CardLine]:
         yield CardLine("stages", _stages_text(outcome.stages), "quiet")
     for change in outcome.changes:
         yield CardLine("changed", one_line(change), "quiet")
+    for note in outcome.notes:
+        yield CardLine("note", one_line(note), "quiet")
+    if outcome.trace is not None:
+        yield from _trace_lines(outcome.trace, survived=outcome.diagnosis is None)
     if outcome.diagnosis is not None:
         yield from diagnosis_card(outcome.diagnosis)
     yield from _repeat_lines(outcome)
     yield from _matrix_lines(outcome)
     yield from _file_lines(outcome)
+
+
+def _trace_lines(trace: CaptureTrace, *, survived: bool) -> Iterator[CardLine]:
+    """What was traced; and what broke a capture of a run that went on: no diagnosis tells of it."""
+    from capdoctor.report.trace_text import call_text, trace_summary
+
+    yield CardLine("traced", trace_summary(trace), "quiet")
+    if survived and trace.first is not None:
+        yield CardLine("broken by", f"{call_text(trace.first.call)}  [and the engine went on]")
 
 
 def _file_lines(outcome: RunOutcome) -> Iterator[CardLine]:
@@ -89,6 +102,7 @@ def _matrix_lines(outcome: RunOutcome) -> Iterator[CardLine]:
 
 def _matrix_text(row: MatrixRow) -> str:
     tail = f" {row.crash_class}" if row.crash_class else ""
+    tail += f", same as {row.same_as.removeprefix('as ')}" if row.same_as else ""
     return f"{row.mode}: {row.outcome.value}{tail} ({row.seconds:.1f} s)"
 
 

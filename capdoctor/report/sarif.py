@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import quote
 
 from capdoctor import __version__
-from capdoctor.model import Diagnosis, Json, Verdict
+from capdoctor.model import Diagnosis, Frame, Json, TracedCall, Verdict
 from capdoctor.report.card import error_text, frame_text
 from capdoctor.report.safe_text import one_line, printable
+from capdoctor.report.trace_text import CallRole, call_text, calls_of
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _HARMLESS = {Verdict.CLEAN_STARTUP, Verdict.USER_INTERRUPT}
@@ -59,9 +60,29 @@ def _result(name: str, diagnosis: Diagnosis, rules: list[str]) -> dict[str, Json
             "component": diagnosis.component,
         },
     }
+    if diagnosis.trace is not None:
+        result["stacks"] = [_stack(role, call) for role, call in calls_of(diagnosis.trace)]
     if diagnosis.fingerprint:
         result["partialFingerprints"] = {"capdoctor/s1": diagnosis.fingerprint}
     return result
+
+
+def _stack(role: CallRole, call: TracedCall) -> dict[str, Json]:
+    """The Python stack of a call that the tracer saw; SARIF wants the innermost frame first."""
+    frames: list[Json] = [_frame(frame) for frame in reversed(call.stack)]
+    return {"message": {"text": f"{role.clause}: {call_text(call)}"}, "frames": frames}
+
+
+def _frame(frame: Frame) -> dict[str, Json]:
+    place: dict[str, Json] = {
+        "artifactLocation": {"uri": quote(frame.file, errors="surrogatepass")}
+    }
+    if frame.line is not None:
+        place["region"] = {"startLine": max(1, frame.line)}
+    location: dict[str, Json] = {"physicalLocation": place}
+    if frame.function:
+        location["logicalLocations"] = [{"fullyQualifiedName": one_line(frame.function)}]
+    return {"location": location}
 
 
 def _message(diagnosis: Diagnosis) -> str:

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from capdoctor.engines.environment import engine_environment, telling
+from capdoctor.engines.tracer_plugin import Tracing
 
 
 def make(
-    base: dict[str, str], *, offline: bool = True, python_path: Path | None = None
+    base: dict[str, str],
+    *,
+    offline: bool = True,
+    python_path: tuple[Path, ...] = (),
+    tracing: Tracing | None = None,
 ) -> dict[str, str]:
     return engine_environment(
         base,
@@ -18,6 +25,7 @@ def make(
         driver_log=Path("/run/driver.log"),
         offline=offline,
         python_path=python_path,
+        tracing=tracing,
     )
 
 
@@ -37,12 +45,12 @@ def test_a_hub_model_is_not_cut_off_from_the_hub() -> None:
 
 def test_the_user_wins_but_not_over_the_folder_the_marker_and_the_overlay() -> None:
     base = {"HF_HUB_OFFLINE": "0", "TMPDIR": "/long", "CAPDOCTOR_RUN": "1", "PYTHONPATH": "/mine"}
-    made = make(base, python_path=Path("/over"))
+    made = make(base, python_path=(Path("/over"),))
     assert made["HF_HUB_OFFLINE"] == "0"
     assert made["TMPDIR"] == "/tmp/x"
     assert made["CAPDOCTOR_RUN"] == "abc"
     assert made["PYTHONPATH"] == "/over:/mine"
-    assert make({}, python_path=Path("/over"))["PYTHONPATH"] == "/over"
+    assert make({}, python_path=(Path("/over"),))["PYTHONPATH"] == "/over"
     assert "PYTHONPATH" not in make({})
 
 
@@ -63,3 +71,43 @@ def test_only_what_tells_is_written_down_and_no_secret() -> None:
         "VLLM_API_KEY": "<hidden>",
         "VLLM_USE_V2_MODEL_RUNNER": "1",
     }
+
+
+@pytest.mark.parametrize(
+    ("given", "becomes"),
+    [
+        (None, None),
+        ("a", "a,capdoctor_tracer"),
+        ("a,b", "a,b,capdoctor_tracer"),
+        ("", "capdoctor_tracer"),
+        ("capdoctor_tracer,a", "capdoctor_tracer,a"),
+    ],
+)
+def test_the_tracer_joins_the_plugins_that_may_be_loaded(
+    given: str | None, becomes: str | None
+) -> None:
+    base = {} if given is None else {"VLLM_PLUGINS": given}
+    made = make(base, tracing=Tracing(Path("/run/trace"), Path("/run/plugin")))
+    assert made.get("VLLM_PLUGINS") == becomes
+    assert made["CAPDOCTOR_TRACE_DIR"] == "/run/trace"
+
+
+def test_the_tracer_comes_after_the_overlay_and_before_the_users_own() -> None:
+    tracing = Tracing(Path("/run/trace"), Path("/run/plugin"))
+    base = {"PYTHONPATH": "/mine"}
+    made = make(base, python_path=(Path("/over"),), tracing=tracing)
+    assert made["PYTHONPATH"] == "/over:/run/plugin:/mine"
+    assert make({}, tracing=tracing)["PYTHONPATH"] == "/run/plugin"
+
+
+def test_an_engine_that_is_not_traced_knows_of_no_tracer() -> None:
+    made = make({"CAPDOCTOR_TRACE_DIR": "/somebody/elses", "VLLM_PLUGINS": "a"})
+    assert "CAPDOCTOR_TRACE_DIR" not in made
+    assert made["VLLM_PLUGINS"] == "a"
+
+
+def test_the_embedded_engine_needs_no_plugin() -> None:
+    made = make({"VLLM_PLUGINS": ""}, tracing=Tracing(Path("/run/trace")))
+    assert made["CAPDOCTOR_TRACE_DIR"] == "/run/trace"
+    assert made["VLLM_PLUGINS"] == ""
+    assert "PYTHONPATH" not in made

@@ -67,8 +67,19 @@ def test_shrinking_reaches_the_runner_and_is_told(spec: EngineSpec, tmp_path: Pa
     (model / "config.json").write_text(json.dumps({**config, "num_hidden_layers": 40}))
     prepared = prepare(replace(spec, model=str(model), shrink=True), tmp_path)
     assert prepared.engine_args is not None
-    assert prepared.engine_args["hf_overrides"] == {"num_hidden_layers": 2}
+    read = Path(str(prepared.engine_args["hf_config_path"])) / "config.json"
+    assert json.loads(read.read_text())["num_hidden_layers"] == 2
     assert "num_hidden_layers: 40 -> 2" in prepared.changes
+    command = command_for(prepared, RunFolder(tmp_path))
+    given = json.loads(Path(command[2]).read_text())
+    # What a release may not know is no argument, with which it would refuse to start.
+    assert given["defaults"]["enable_flashinfer_autotune"] is False
+    assert given["engine_args"].keys() <= {
+        "compilation_config",
+        "hf_config_path",
+        "max_model_len",
+        "max_num_seqs",
+    }
 
 
 def test_a_hub_model_whose_config_is_elsewhere_cannot_be_shrunk(
@@ -116,6 +127,7 @@ def test_the_line_to_run_it_again_says_everything(tmp_path: Path) -> None:
         stop_after=Stage.WEIGHTS,
         timeout=90.0,
         hang_after=60.5,
+        trace=True,
         out=tmp_path,
     )
     line = repro_command(spec)
@@ -124,7 +136,7 @@ def test_the_line_to_run_it_again_says_everything(tmp_path: Path) -> None:
         *("--source", "/src", "-tp", "2"),
         *("--engine-arg", 'compilation_config={"cudagraph_mode": "FULL"}', "--shrink"),
         *("--stop-after", "weights", "--timeout", "90", "--hang-after", "60.5"),
-        *("--out", str(tmp_path), "--", "--max-model-len", "512"),
+        *("--trace", "--out", str(tmp_path), "--", "--max-model-len", "512"),
     ]
     assert repro_command(EngineSpec("embedded", "demo/clean")) == (
         "capdoctor repro --model demo/clean"

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from capdoctor.model import ErrorInfo, Evidence, Frame, Outcome, RunSummary, Verdict
+from capdoctor.model import ErrorInfo, Evidence, Frame, Json, Outcome, RunSummary, Verdict
 from capdoctor.report.card import TITLES, diagnosis_card, error_text, frame_text
 from capdoctor.report.markdown import diagnosis_markdown
 from capdoctor.report.run_card import run_card
@@ -125,3 +125,15 @@ def test_a_hung_engine_has_its_stacks_named() -> None:
     hung = text_of(run_card(replace(RUN, outcome=Outcome.HUNG, artifacts=files)))
     assert "stacks        /runs/1/after-end.log" in hung
     assert "after-end" not in text_of(run_card(replace(RUN, artifacts=files)))
+
+
+@pytest.mark.parametrize(
+    ("raised", "tail"),
+    [([0, 1], "; the same in rank 0"), ([0, 1, 3], "; the same in ranks 0, 3"), ([1], "")],
+)
+def test_every_rank_that_crashed_is_named(raised: list[int], tail: str) -> None:
+    process = replace(SPARSE.process, name="Worker_TP1", pid=7, rank=1)
+    ranks = {"raised_it": list[Json](raised), "printed_none": list[Json]()}
+    found = replace(SPARSE, process=process, extra={"ranks": ranks})
+    (line,) = [line.text for line in diagnosis_card(found) if line.label == "process"]
+    assert line == f"Worker_TP1, pid 7, rank 1{tail}"

@@ -14,6 +14,7 @@ from capdoctor import __version__
 from capdoctor.capture.device import VirtualDevice
 from capdoctor.capture.eager_breaks import breaking_modules, is_break
 from capdoctor.capture.engine_log import EngineLog
+from capdoctor.capture.tracer.virtual import traced_if_asked
 from capdoctor.engines.embedded.graphs import GraphRunner
 from capdoctor.engines.embedded.model_file import ModelFile, SetupFailed, check_model, load
 from capdoctor.engines.embedded.settings import Settings
@@ -38,7 +39,7 @@ class EngineCore:
             SetupFailed: the model file or the device cannot be used.
         """
         self._announce()
-        with device_for(self.settings), breaking_modules():
+        with device_for(self.settings) as device, traced(device), breaking_modules():
             self._init_device()
             file, model = self._load_model()
             began = time.perf_counter()
@@ -125,6 +126,11 @@ class EngineCore:
         if runner.kinds:
             runner.capture_model(self.log)
             runner.replay_all()
+
+
+def traced(device: VirtualDevice | None) -> contextlib.AbstractContextManager[None]:
+    """Trace the captures if the run is to be; a real device is None."""
+    return traced_if_asked(None if device is None else device.session)
 
 
 @contextlib.contextmanager

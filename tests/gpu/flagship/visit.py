@@ -20,7 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from tests.gpu.flagship import tree  # noqa: E402 - after the path is set
+from tests.gpu.flagship import traced, tree  # noqa: E402 - after the path is set
 
 MODEL = json.loads((ROOT / "tests/data/models/sparse_mla_tiny.json").read_text())
 ENGINE_ARGS = {
@@ -85,13 +85,15 @@ class Visit:
 
 def _short(body: dict[str, Any]) -> dict[str, Any]:
     kept = ("outcome", "reason", "seconds", "stages", "matrix", "workarounds_verified", "results")
+    kept = (*kept, "trace", "notes")
     short = {key: body[key] for key in kept if body.get(key)}
     kept = ("answer", "culprit", "candidates", "confidence", "runs", "engine_starts", "islands")
     short |= {key: body[key] for key in kept if body.get(key) and key not in short}
     diagnosis = body.get("diagnosis")
     if diagnosis:
         names = ("class", "stage", "confidence", "error", "root_frame", "evidence", "fingerprint")
-        short["diagnosis"] = {key: diagnosis[key] for key in names}
+        names = (*names, "trace", "warnings")
+        short["diagnosis"] = {key: diagnosis.get(key) for key in names}
     return short | ({"stderr": body["stderr"]} if "stderr" in body else {})
 
 
@@ -130,6 +132,10 @@ def matrix(visit: Visit) -> Any:
     return visit.repro("matrix", "--source", visit.repo, "--matrix", *STOP)
 
 
+def matrix_to_ready(visit: Visit) -> Any:
+    return visit.repro("matrix-ready", "--source", visit.repo, "--matrix")
+
+
 def fix_and_back(visit: Visit) -> Any:
     fix = ("apply-fix", "sparse-mla", "--target", visit.repo)
     source = ("--source", visit.repo, *STOP)
@@ -166,15 +172,19 @@ def bisect_by_scenario(visit: Visit) -> Any:
 
 
 def bisect_by_engine(visit: Visit) -> Any:
-    found = visit.results["trees"]
-    pairs = [f"{key}={json.dumps(value)}" for key, value in ENGINE_ARGS.items()]
-    answer = visit.capdoctor(
-        "bisect-engine",
-        *("bisect", "--repo", visit.history, "--good", found["first"], "--bad", found["last"]),
-        *("--model", visit.model, "--python", sys.executable, "--no-shrink", *STOP),
-        *[word for pair in pairs for word in ("--engine-arg", pair)],
-        *("--work-dir", visit.work / "bisect-engine"),
-    )
+    """The engine alone judges; a visit that was cut off goes on where the journal ends."""
+    found, folder = visit.results["trees"], visit.work / "bisect-engine"
+    if (folder / "journal.jsonl").exists():
+        answer = visit.capdoctor("bisect-engine", "bisect", "resume", folder)
+    else:
+        pairs = [f"{key}={json.dumps(value)}" for key, value in ENGINE_ARGS.items()]
+        answer = visit.capdoctor(
+            "bisect-engine",
+            *("bisect", "--repo", visit.history, "--good", found["first"], "--bad", found["last"]),
+            *("--model", visit.model, "--python", sys.executable, "--no-shrink", *STOP),
+            *[word for pair in pairs for word in ("--engine-arg", pair)],
+            *("--work-dir", folder),
+        )
     return {
         "answer": answer,
         "right": (answer.get("culprit") or {}).get("sha") == found["culprit"],
@@ -241,7 +251,10 @@ PHASES: dict[str, Callable[[Visit], Any]] = {
     "stop_after": stop_after,
     "fix_and_back": fix_and_back,
     "bisect_by_scenario": bisect_by_scenario,
+    "trace_broken": traced.trace_broken,
+    "trace_cost": traced.trace_cost,
     "matrix": matrix,
+    "matrix_to_ready": matrix_to_ready,
     "demos": demos,
     "fold_scenario": fold_scenario,
     "bisect_by_engine": bisect_by_engine,

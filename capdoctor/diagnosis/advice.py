@@ -16,6 +16,9 @@ _NEXT_FOR_MISSING = (
     "VLLM_LOGGING_LEVEL=DEBUG vllm serve … 2>&1 | tee engine.log   # both streams, all processes",
     "CUDA_LOG_FILE=stderr   # in the environment: driver 12.9 or newer explains its own errors",
 )
+_NEXT_FOR_LOST_CAPTURE = (
+    "capdoctor repro --model … --trace   # names the first operation that broke the capture"
+)
 
 
 def cause_of(crash_class: str, signature: Signature | None) -> str:
@@ -53,7 +56,14 @@ def missing_cause(case: Case) -> tuple[str, tuple[str, ...]]:
         return f"No cause is in this log: {_NOTHING_PRINTED}.", _NEXT_FOR_MISSING
     nearest = min(orphans, key=lambda explanation: explanation.level)
     sentence = f"Only follow-on errors are in this log: {nearest.why}. Look for {nearest.show}."
-    return sentence, _NEXT_FOR_MISSING
+    traced = (_NEXT_FOR_LOST_CAPTURE,) if nearest.rule in _of_lost_captures() else ()
+    return sentence, (*traced, *_NEXT_FOR_MISSING)
+
+
+def _of_lost_captures() -> frozenset[str]:
+    """The follow-on errors that a capture leaves behind which an earlier operation had broken."""
+    rows = table("follow_ons")["rows"]
+    return frozenset(row["id"] for row in rows if row["cause"] == "capture")
 
 
 def version_warning(signature: Signature | None, versions: dict[str, str]) -> str | None:

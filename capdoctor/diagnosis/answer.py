@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from capdoctor.diagnosis import advice
 from capdoctor.diagnosis.case import Case
@@ -15,10 +16,16 @@ from capdoctor.diagnosis.fingerprint import fingerprints
 from capdoctor.diagnosis.frames import raised_at, root_frame
 from capdoctor.diagnosis.hang import known_hang
 from capdoctor.diagnosis.incident import Incident
+from capdoctor.diagnosis.ranks import alike_in_other_ranks, process_of, ranks_of
 from capdoctor.diagnosis.roots import Root
 from capdoctor.diagnosis.signature import Signature
 from capdoctor.diagnosis.staging import went_on
-from capdoctor.diagnosis.verdicts import Judgement, died_by_facts, stage_by_facts
+from capdoctor.diagnosis.verdicts import (
+    Judgement,
+    died_by_facts,
+    stage_by_facts,
+    was_told_to_stop,
+)
 from capdoctor.diagnosis.versions import plain
 from capdoctor.model import (
     Confidence,
@@ -27,10 +34,12 @@ from capdoctor.model import (
     Frame,
     Json,
     ProcessRef,
-    RunFacts,
     Stage,
     Verdict,
 )
+
+if TYPE_CHECKING:
+    from capdoctor.model import RunFacts
 
 _NOBODY = ProcessRef()
 
@@ -71,7 +80,7 @@ def _crash(case: Case, root: Root, judgement: Judgement, warnings: tuple[str, ..
         error=error_info(one, case),
         root_frame=frame,
         raised_at=raised_at(one),
-        process=process_of(one),
+        process=process_of(one, case.run, case.facts),
         confidence=named.confidence,
         cause=advice.cause_of(named.crash_class, signature),
         evidence=evidence_of(case, judgement),
@@ -116,6 +125,10 @@ def _name(case: Case, root: Root, judgement: Judgement) -> _Named:
 
 def _findings(case: Case, one: Incident | None, stage: Stage | None) -> dict[str, Json]:
     found = findings_of(case.run, one, stage)
+    alike = alike_in_other_ranks(one, case.incidents, case.explained) if one else ()
+    ranks = ranks_of(case.run, one, alike) if one else {}
+    if ranks:
+        found["ranks"] = ranks
     if case.facts is not None and case.facts.engine is not None:
         found["engine"] = case.facts.engine
     if case.driver_log.sentences:
@@ -136,7 +149,7 @@ def error_info(one: Incident, case: Case) -> ErrorInfo:
     """The root error as the log prints it."""
     driver = one.driver
     return ErrorInfo(
-        type=one.type or _signal_after(one, case),
+        type=one.type or _signal_after(one, case) or _signal_seen(one, case),
         message=one.message,
         code=driver.code if driver else None,
         name=driver.name if driver else None,
@@ -155,11 +168,10 @@ def _signal_after(one: Incident, case: Case) -> str | None:
     return None
 
 
-def process_of(one: Incident) -> ProcessRef:
-    """The process that raised the root error, as far as the log names it."""
-    if one.death is not None:
-        return ProcessRef(one.death.process or one.stream.name, one.death.pid, one.death.rank)
-    return ProcessRef(one.stream.name, one.stream.pid, one.stream.rank)
+def _signal_seen(one: Incident, case: Case) -> str | None:
+    """The signal of a death that the log notes without saying how, from who saw it."""
+    untold = one.death is not None and one.death.exit_code is None
+    return died_by_facts(case.facts) if untold else None
 
 
 def _killed(case: Case, judgement: Judgement, warnings: tuple[str, ...]) -> Diagnosis:
@@ -236,6 +248,9 @@ def advice_component(verdict: Verdict) -> str | None:
 def _interrupt_error(case: Case) -> ErrorInfo | None:
     if any(one.short_type == "KeyboardInterrupt" for one in case.incidents):
         return ErrorInfo("KeyboardInterrupt", "")
+    if not was_told_to_stop(case):
+        left = next((one for one in case.incidents if one.short_type == "SystemExit"), None)
+        return ErrorInfo(left.type, left.message) if left is not None else None
     return ErrorInfo("SIGTERM", "") if case.run.interrupts else None
 
 
@@ -257,7 +272,7 @@ def _confidence_without_crash(case: Case, judgement: Judgement) -> Confidence:
     if verdict is Verdict.CLEAN_STARTUP:
         return "confirmed" if case.facts is not None else "likely"
     if verdict is Verdict.USER_INTERRUPT:
-        return "likely"
+        return "likely" if case.facts is not None or was_told_to_stop(case) else "possible"
     if verdict is Verdict.STARTUP_HANG:
         return "likely" if case.facts is not None else "possible"
     return "unknown" if verdict is Verdict.ROOT_CAUSE_NOT_IN_LOG else "possible"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from capdoctor.diagnosis.collect import Collected, collect, collect_stray
 from capdoctor.diagnosis.driver_log import NO_DRIVER_LOG, DriverLog
@@ -16,7 +17,10 @@ from capdoctor.diagnosis.signature import Signature
 from capdoctor.diagnosis.staging import NO_STAGE, StageClaim, stage_of
 from capdoctor.diagnosis.versions import plain, versions_of
 from capdoctor.logs import Run
-from capdoctor.model import RunFacts, Stage, VersionClaim
+from capdoctor.model import Stage, VersionClaim
+
+if TYPE_CHECKING:  # it brings all that is known of runs, and no name is needed to read a log
+    from capdoctor.model import RunFacts
 
 ENGINE_DEATH_TYPES = frozenset(
     {"EngineDeadError", "AsyncEngineDeadError", "MQEngineDeadError", "EngineGenerateError"}
@@ -116,7 +120,8 @@ def _work_up(run: Run, given: Given, collected: Collected) -> Case:
     def match(one: Incident, chain: Sequence[Incident]) -> Match | None:
         return best_match(signatures, surroundings.subject(one, chain))
 
-    root = find_root(_after_ready(collected.incidents, run), explained, match)
+    candidates = _after_ready(collected.incidents, run)
+    root = find_root(candidates, explained, match, ready=run.ready is not None)
     stage = NO_STAGE
     if root is not None:
         later = _raised_on(root.chain, collected.incidents)

@@ -21,6 +21,7 @@ from capdoctor.logs import (
     package_path,
 )
 
+_HEAD = "Traceback (most recent call last)"
 _NATIVE_PLACE = r"\b(?:CUDA|HIP|Cuda) [Ee]rror \(([\w./+-]+\.(?:cuh?|cpp|cc|hip|hpp|h|inl)):(\d+)\)"
 
 
@@ -43,7 +44,7 @@ def collect(run: Run, *, promote: bool = False) -> Collected:
         clue_kinds -= frozenset(table("native_kinds")["promoted"])
     clues = []
     for event in run.events:
-        if _is_advice(event):
+        if _says_nothing(event):
             continue
         if event.kind in clue_kinds:
             clues.append(_clue(event))
@@ -54,10 +55,10 @@ def collect(run: Run, *, promote: bool = False) -> Collected:
     return Collected(tuple(_incidents([row for _, row in rows])), tuple(clues))
 
 
-def _is_advice(event: NativeEvent) -> bool:
-    """Whether a line only lists what may have happened to a process."""
-    lowered = event.text.lower()
-    return any(mark in lowered for mark in table("native_kinds")["advice_marks"])
+def _says_nothing(event: NativeEvent) -> bool:
+    """Whether a line only lists what may have happened to a process, or tells of no failure."""
+    kinds, lowered = table("native_kinds"), event.text.lower()
+    return any(mark in lowered for mark in (*kinds["advice_marks"], *kinds["harmless_marks"]))
 
 
 def collect_stray(run: Run, total_lines: int) -> Collected:
@@ -66,11 +67,13 @@ def collect_stray(run: Run, total_lines: int) -> Collected:
     In a short excerpt every line may be one; in a log only those with a GPU error's text.
     """
     signs = tuple(table("native_kinds")["stray_signs"])
+    harmless = tuple(table("native_kinds")["harmless_marks"])
     short = total_lines <= int(table("native_kinds")["excerpt_lines"])
     found = [
         line
         for line in run.lines
         if line.text.strip() and line.level not in {"INFO", "WARNING", "DEBUG"}
+        if not any(mark in line.text for mark in harmless)
         if short or (any(sign in line.text for sign in signs) and decode(line.text) is not None)
     ]
     return Collected(tuple(_of_line(i, line) for i, line in enumerate(found)), ())
@@ -139,7 +142,7 @@ def _of_node(index: int, node: ExceptionNode, index_of: dict[int, int]) -> Incid
         index=index,
         kind=kind,
         type=node.type,
-        message=node.message,
+        message=node.message if node.type else node.message or _said_before(node),
         stream=node.stream,
         role=role_of(node),
         line=node.line,
@@ -149,15 +152,21 @@ def _of_node(index: int, node: ExceptionNode, index_of: dict[int, int]) -> Incid
         native_frames=node.native_frames,
         headline=node.record.message.split("\n", 1)[0] if node.record else "",
         level=node.record.level if node.record else None,
-        driver=decode(node.message),
+        driver=decode(node.message if node.type else _said_before(node)),
         raised_from=other(LinkKind.CONTEXT, LinkKind.CAUSE),
         quoted_in=other(LinkKind.EMBEDDED),
         member_of=other(LinkKind.MEMBER),
         bare=node.origin is Origin.BARE,
         truncated_head=node.truncated_head,
         cut_off=node.type is None,
+        uncaught=node.process_name is not None,
         ignored=node.preface.startswith(tuple(table("native_kinds")["ignored_prefaces"])),
     )
+
+
+def _said_before(node: ExceptionNode) -> str:
+    """What the record of a traceback that breaks off says above it: often the error itself."""
+    return node.record.message.partition(_HEAD)[0].strip() if node.record is not None else ""
 
 
 def _of_event(index: int, event: NativeEvent) -> Incident:

@@ -34,8 +34,9 @@ def confidence_of(
     level = _level(said, placed, staged, decisive or "driver_log" in kinds, traced)
     if root.truncated_head or root.cut_off:
         level = min(level, 2)
-    if any(rival.kind != "death" for rival in rivals):
-        level = min(level, 2)
+    others = [rival for rival in rivals if rival.kind != "death"]
+    if others:  # one that breaks off may have been what ended the process
+        level = min(level, 1 if any(rival.cut_off for rival in others) else 2)
     if stage.stage is None and "stage_not" in kinds:
         level = min(level, 1)  # the rule asks for the stage, and it is not known
     if match.at_most is not None:

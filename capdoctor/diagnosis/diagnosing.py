@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from capdoctor.diagnosis import store
 from capdoctor.diagnosis.answer import answer, nothing_found
@@ -12,12 +13,24 @@ from capdoctor.diagnosis.case import Case, Given, work_up
 from capdoctor.diagnosis.driver_log import read_driver_log
 from capdoctor.diagnosis.marks import without_decoys
 from capdoctor.diagnosis.restarts import split_restart
+from capdoctor.diagnosis.run_files import RunFiles, run_of, runs_in
 from capdoctor.diagnosis.verdicts import Judgement, judge
 from capdoctor.errors import CannotDo
 from capdoctor.logs import ParsedLog, read_log, read_logs
 from capdoctor.model import Diagnosis, RunFacts, Verdict
 
+if TYPE_CHECKING:  # few logs have a trace beside them
+    from capdoctor.model import CaptureTrace
+
 Source = Path | BinaryIO
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What lies beside the log of a run: the file that the driver wrote, what the tracer saw."""
+
+    driver_log: Path | None = None
+    trace: CaptureTrace | None = None
 
 
 def diagnose(
@@ -32,7 +45,12 @@ def diagnose(
         CannotDo: the log cannot be read.
         UsageError: a rules folder does not exist.
     """
-    return diagnose_parsed(read_log(source), store.load(rules), facts)
+    loaded = store.load(rules)
+    if facts is None and isinstance(source, Path):
+        files = run_of(source)
+        if files is not None:
+            return _of_run(files, loaded)
+    return diagnose_parsed(read_log(source), loaded, facts)
 
 
 def diagnose_all(
@@ -40,23 +58,48 @@ def diagnose_all(
 ) -> tuple[tuple[str, Diagnosis], ...]:
     """Diagnose every log of a folder or archive, as name and diagnosis in the order of names.
 
+    Of the folder of a run its log counts, together with what lies beside it.
+
     Raises:
         CannotDo: the source cannot be read, or holds no log.
         UsageError: a rules folder does not exist.
     """
     loaded = store.load(rules)
+    if isinstance(source, Path):
+        if (files := run_of(source)) is not None:
+            return ((str(source), _of_run(files, loaded)),)
+        if runs := runs_in(source):
+            names = [run.log.relative_to(source).as_posix() for run in runs]
+            return tuple(zip(names, (_of_run(run, loaded) for run in runs), strict=True))
     return tuple(
         (log.member or log.source, diagnose_parsed(log, loaded, None)) for log in read_logs(source)
     )
 
 
-def diagnose_parsed(log: ParsedLog, rules: store.Rules, facts: RunFacts | None) -> Diagnosis:
+def _of_run(files: RunFiles, rules: store.Rules) -> Diagnosis:
+    """Diagnose the log of a run with the driver's log and the traces that lie beside it."""
+    from capdoctor.diagnosis.run_trace import read_run_trace
+    from capdoctor.report.trace_text import fault_notes
+
+    beside = Beside(files.driver_log, read_run_trace(files.trace, files.driver_log))
+    found = diagnose_parsed(read_log(files.log), rules, None, beside)
+    told = fault_notes(beside.trace) if beside.trace is not None else ()
+    return replace(found, warnings=(*found.warnings, *told))
+
+
+def diagnose_parsed(
+    log: ParsedLog, rules: store.Rules, facts: RunFacts | None, beside: Beside | None = None
+) -> Diagnosis:
     """Diagnose a log that has been read already.
+
+    ``beside`` is what lies beside the log, in the place of that of ``facts``.
 
     Raises:
         CannotDo: it is binary data, and no engine wrote any of it.
     """
-    driver_log = read_driver_log(facts.driver_log if facts is not None else None)
+    if beside is None:
+        beside = Beside(facts.driver_log, facts.trace) if facts is not None else Beside()
+    driver_log = read_driver_log(beside.driver_log)
     given = Given(rules.signatures, facts, driver_log, log.total_lines)
     runs = [part for run in log.runs for part in split_restart(without_decoys(run))]
     worked = [work_up(run, given) for run in runs]
@@ -69,7 +112,12 @@ def diagnose_parsed(log: ParsedLog, rules: store.Rules, facts: RunFacts | None) 
             f"{log.source} is binary data, not a log.", "Give the text that was printed."
         )
     warnings = (*rules.warnings, *_other_runs(judged, case), *log.limits_hit)
-    return answer(case, judgement, warnings)
+    found = answer(case, judgement, warnings)
+    if beside.trace is None:
+        return found
+    from capdoctor.diagnosis.traced import with_trace
+
+    return with_trace(found, case, beside.trace)
 
 
 def _the_run(judged: list[tuple[Case, Judgement]]) -> tuple[Case, Judgement]:

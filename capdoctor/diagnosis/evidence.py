@@ -30,7 +30,8 @@ def evidence_of(case: Case, judgement: Judgement) -> tuple[Evidence, ...]:
         rows += _same_elsewhere(case, one)
     if judgement.line:
         rows.append(Evidence(judgement.line, _line(case, judgement.line, ""), judgement.why))
-    rows += [Evidence(0, text, "the CUDA driver's own log") for text in case.driver_log.sentences]
+    why = "the CUDA driver's own log"
+    rows += [Evidence(0, text, why, "driver_log") for text in case.driver_log.sentences]
     return tuple(rows)
 
 

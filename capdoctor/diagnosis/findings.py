@@ -1,4 +1,4 @@
-"""What else a log gives away: the graph that failed, the ranks, the arguments."""
+"""What else a log gives away: the graph that failed, the arguments."""
 
 from __future__ import annotations
 
@@ -19,9 +19,6 @@ def findings_of(run: Run, root: Incident | None, stage: Stage | None) -> dict[st
         graph = _failing_graph(run, root)
         if graph:
             found["failing_graph"] = graph
-    ranks = _ranks(run, root)
-    if ranks:
-        found["ranks"] = ranks
     arguments = _arguments(run)
     if arguments:
         found["engine_args"] = arguments
@@ -58,24 +55,6 @@ def _capture_sizes(run: Run) -> list[int]:
             numbers = [int(part) for part in found.group(1).split(",") if part.strip()]
             return sorted(numbers, reverse=True)
     return []
-
-
-def _ranks(run: Run, root: Incident | None) -> dict[str, Json]:
-    if root is None:
-        return {}
-    workers = {s.rank for s in run.streams if s.role == "worker" and s.rank is not None}
-    crashed = {
-        node.stream.rank
-        for node in run.nodes
-        if node.stream.role == "worker" and node.stream.rank is not None
-    }
-    if len(workers) < 2:  # noqa: PLR2004 - one rank has nobody to differ from
-        return {}
-    return {
-        "printed_an_error": [*sorted(crashed)],
-        "printed_none": [*sorted(workers - crashed)],
-        "source": "read: prefixes of the lines",
-    }
 
 
 def _arguments(run: Run) -> dict[str, Json]:

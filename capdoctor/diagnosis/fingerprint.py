@@ -2,7 +2,8 @@
 
 It is made of the root alone: platform, error, stage and the innermost functions of the engine's or
 the user's own code. Line numbers, paths, ranks, pids and versions do not enter. ``s1`` names this
-recipe; a change of the recipe gets another name, so that old fingerprints never move.
+recipe; a change of the recipe gets another name, so that old fingerprints never move. ``t1`` is the
+same of an operation that only the tracer saw: no log alone can have it.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def error_of(incident: Incident) -> str:
     return incident.short_type or (incident.event.kind if incident.event else "?")
 
 
-def fingerprints(incident: Incident, stage: Stage | None) -> tuple[str, str]:
+def fingerprints(incident: Incident, stage: Stage | None, name: str = "s1") -> tuple[str, str]:
     """Give the exact fingerprint and the looser one (error and stage only)."""
     platform = platform_of(incident.text) or "any"
     error = error_of(incident)
@@ -58,7 +59,7 @@ def fingerprints(incident: Incident, stage: Stage | None) -> tuple[str, str]:
     said = _said(incident)
     exact = "|".join([platform, error, stage or "-", *said, *places])
     family = "capture" if stage in _CAPTURING else (stage or "-")
-    return _digest("s1", exact), _digest("s1~", f"{error}|{family}")
+    return _digest(name, exact), _digest(f"{name}~", f"{error}|{family}")
 
 
 def _said(incident: Incident) -> list[str]:

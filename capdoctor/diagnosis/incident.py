@@ -24,7 +24,8 @@ class Incident:
     ``raised_from`` is the incident that was being handled, or named as the cause, when this one
     was raised; ``quoted_in`` the one whose message quotes this one. Both are indices. ``level`` and
     ``headline`` are those of the log record that carries it, None and "" for raw text. ``ignored``:
-    the interpreter printed it and went on, as it does for an error in a finaliser.
+    the interpreter printed it and went on, as it does for an error in a finaliser. ``uncaught``: it
+    was printed as what ended a process (``Process EngineCore_DP0:``).
     """
 
     index: int
@@ -50,6 +51,7 @@ class Incident:
     truncated_head: bool = False
     cut_off: bool = False
     ignored: bool = False
+    uncaught: bool = False
 
     @property
     def first_line_of_message(self) -> str:

@@ -27,6 +27,7 @@ _FATAL_HEADS = (
     "Exception in ModelTpServer",
 )
 _HARMLESS_LEVELS = frozenset({"WARNING", "INFO", "DEBUG"})
+_LOGGED = frozenset({"ERROR", "CRITICAL"})
 _WAYS_OUT = frozenset({"KeyboardInterrupt", "SystemExit", "CancelledError", "GeneratorExit"})
 # Errors that code often raises on its way to the one that matters.
 _STEPPING_STONES = frozenset(
@@ -55,24 +56,31 @@ class Root:
     rivals: tuple[Incident, ...] = ()
 
 
-def find_root(incidents: Sequence[Incident], explained: Explained, matcher: Matcher) -> Root | None:
-    """Choose the root among the incidents that nothing explains, or None if none may be one."""
+def find_root(
+    incidents: Sequence[Incident], explained: Explained, matcher: Matcher, *, ready: bool = False
+) -> Root | None:
+    """Choose the root among the incidents that nothing explains, or None if none may be one.
+
+    ``ready``: start-up had finished, so a supervisor's word on the end may tell of a stop.
+    """
     causes = {explanation.cause for explanation in explained.values()}
     heads = [
         one
         for one in incidents
         if one.index not in explained
-        and may_be_root(one)
+        and may_be_root(one, ready=ready)
         and not (one.ignored and one.index not in causes)
+        and not _is_reprint(one, incidents)
     ]
     heads = heads[:_MOST_HEADS]
     found = [_of_chain(head, incidents, explained, matcher) for head in heads]
     found = [root for root in found if root.match is not None or not is_stray(root.incident)]
     if not found:
         return None
-    found.sort(key=_rank)
+    known = any(root.match is not None for root in found)
+    found.sort(key=lambda root: (known and _is_unsaid(root), *_rank(root)))
     best = found[0]
-    same = [r.incident for r in found[1:] if _fatality(r) >= _fatality(best)]
+    same = [r.incident for r in found[1:] if _is_unsaid(r) or _fatality(r) >= _fatality(best)]
     return Root(best.incident, best.match, best.chain, tuple(same))
 
 
@@ -85,16 +93,47 @@ def is_stray(one: Incident) -> bool:
     return one.kind == "native" and one.bare and one.event is None and not said
 
 
-def may_be_root(one: Incident) -> bool:
+def _is_reprint(one: Incident, incidents: Sequence[Incident]) -> bool:
+    """Whether it breaks off, and its process had logged the error that then ended it."""
+    return (
+        one.cut_off
+        and one.uncaught
+        and any(
+            other.level in _LOGGED
+            and other.type is not None
+            and other.line < one.line
+            and other.stream.same_process(one.stream)
+            for other in incidents
+        )
+    )
+
+
+def may_be_root(one: Incident, *, ready: bool = False) -> bool:
     """Whether an incident can be a cause at all."""
     if one.level in _HARMLESS_LEVELS or one.short_type in _WAYS_OUT:
         return False
     if one.death is not None:
         if one.death.source in table("native_kinds")["relayed_deaths"]:
-            return False
+            return not ready and _is_crash_as_supervised(one)
         code = one.death.exit_code
         return bool(one.death.signal) or code is None or code <= 0 or code > _SHELL_BASE
     return True
+
+
+def _is_crash_as_supervised(one: Incident) -> bool:
+    kinds = table("native_kinds")
+    death = one.death
+    return (
+        death is not None
+        and death.source in kinds["supervisors"]
+        and death.signal is not None
+        and death.signal not in kinds["stop_signals"]
+    )
+
+
+def _is_unsaid(root: Root) -> bool:
+    """A traceback that breaks off before its error, where another error says what went wrong."""
+    return root.match is None and root.incident.cut_off
 
 
 def _rank(root: Root) -> tuple[int, int, int]:

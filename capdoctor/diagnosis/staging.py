@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -24,6 +25,8 @@ class StageClaim:
     text: str = ""
 
 
+# What an executor writes above the error of a call that it made for a worker.
+_CALL = re.compile(r"(?:while processing method|Error executing method) '?(?P<method>\w{1,80})")
 NO_STAGE = StageClaim(None, "nothing")
 _CAPTURE_CODES = frozenset(range(900, 909))
 # The capture that comes next after a stage's lines.
@@ -45,6 +48,9 @@ def stage_of(incident: Incident, relatives: Iterable[Incident], run: Run) -> Sta
         claim = _by_frames(frames, marked)
         if claim.stage is not None:
             return claim
+    claim = _by_call(incident, marked)
+    if claim.stage is not None:
+        return claim
     early = marked.stage in {None, Stage.IMPORT}
     if early and _is_import(incident.frames):
         return StageClaim(Stage.IMPORT, "import", text="an import was under way")
@@ -86,6 +92,15 @@ def _by_frames(frames: tuple[StackFrame, ...], marked: StageClaim) -> StageClaim
             return marked
         return StageClaim(Stage(stage), "frame", text=f"{hit.function} is on the stack")
     return NO_STAGE
+
+
+def _by_call(incident: Incident, marked: StageClaim) -> StageClaim:
+    """Tell the stage by the worker's method that a record names, as if it stood on the stack."""
+    call = _CALL.search(incident.headline)
+    if call is None:
+        return NO_STAGE
+    frame = StackFrame("", None, call["method"], path="vllm/v1/worker/worker_base.py")
+    return _by_frames((frame,), marked)
 
 
 def _by_mark(incident: Incident, run: Run) -> StageClaim:

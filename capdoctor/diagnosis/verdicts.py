@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from capdoctor.diagnosis.case import Case, is_engine_death
 from capdoctor.diagnosis.hang import hang_line
 from capdoctor.diagnosis.incident import Incident
 from capdoctor.diagnosis.roots import Root
 from capdoctor.diagnosis.tables import table
-from capdoctor.model import RunFacts, Stage, Verdict
+from capdoctor.model import Stage, Verdict
+
+if TYPE_CHECKING:  # it brings all that is known of runs, and no name is needed to read a log
+    from capdoctor.model import RunFacts
 
 _FATAL_SERVING_HEADS = (
     "EngineCore encountered a fatal error",
@@ -66,8 +70,31 @@ def _by_facts(case: Case) -> Judgement | None:
     return None
 
 
+# Functions that turn a signal into an exit.
+_HANDLERS = ("signal_handler", "sigterm_handler", "handle_exit", "handle_signal", "handle_sigterm")
+
+
 def stop_line(case: Case) -> tuple[int, str] | None:
     """The first sign that someone stopped the engine, as line and text."""
+    stops = [*_stops_by_hand(case)]
+    stops += [(one.line, one.text) for one in case.incidents if _is_orderly_exit(one)]
+    return min(stops) if stops else None
+
+
+def was_told_to_stop(case: Case) -> bool:
+    """Whether the log says that a person or a signal stopped it, not only that it exited."""
+    return bool(_stops_by_hand(case))
+
+
+def _is_orderly_exit(one: Incident) -> bool:
+    """A process that left with code 0 or in its signal handler, and no worker: those are told."""
+    if one.short_type != "SystemExit" or one.role == "worker":
+        return False
+    in_handler = any((frame.function or "").endswith(_HANDLERS) for frame in one.frames)
+    return in_handler or one.message.strip() == "0"
+
+
+def _stops_by_hand(case: Case) -> list[tuple[int, str]]:
     stops = [
         (s.line, s.text) for s in case.run.interrupts if s.kind in {"ctrl_c", "keyboard_interrupt"}
     ]
@@ -79,7 +106,7 @@ def stop_line(case: Case) -> tuple[int, str] | None:
     stops += [
         (one.line, one.text) for one in case.incidents if one.short_type == "KeyboardInterrupt"
     ]
-    return min(stops) if stops else None
+    return stops
 
 
 def _stopping_signals(case: Case) -> frozenset[str]:
@@ -93,7 +120,10 @@ def _by_interrupt(case: Case) -> Judgement | None:
         return None
     if any(_is_orphan_of_crash(one, case, stop[0]) for one in case.incidents):
         return None
-    return Judgement(Verdict.USER_INTERRUPT, stop[0], "the engine was stopped by hand")
+    why = (
+        "the engine was stopped by hand" if was_told_to_stop(case) else "the process left by itself"
+    )
+    return Judgement(Verdict.USER_INTERRUPT, stop[0], why)
 
 
 def _is_orphan_of_crash(one: Incident, case: Case, stop: int) -> bool:
@@ -171,8 +201,8 @@ def died_by_facts(facts: RunFacts | None) -> str | None:
     if facts is None:
         return None
     for process in facts.processes:
-        if process.end.startswith("SIG"):
-            return process.end
+        if process.end.startswith("SIG") and "ended by capdoctor" not in process.end:
+            return process.end.split(" ", 1)[0]
     if facts.exit_code is not None and facts.exit_code < 0:
         from signal import Signals
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from capdoctor.logs.limits import DEFAULT_LIMITS, Limits
 from capdoctor.logs.paths import package_path
+from capdoctor.logs.prefixes import rank_in_name
 from capdoctor.logs.read import read_log, read_logs, read_text
 from capdoctor.logs.stages import Progress, StageTracker
 from capdoctor.logs.values import (
@@ -59,6 +60,7 @@ __all__ = [
     "StreamId",
     "VersionHint",
     "package_path",
+    "rank_in_name",
     "read_log",
     "read_logs",
     "read_text",

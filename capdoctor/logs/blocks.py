@@ -6,6 +6,7 @@ import codecs
 import re
 from collections.abc import Callable
 
+from capdoctor.logs.boxes import unboxed
 from capdoctor.logs.limits import Limits
 from capdoctor.logs.needles import Look, Searcher, needle_looks
 from capdoctor.logs.pasted import expanded, restored
@@ -115,7 +116,7 @@ class BlockReader:
         if lines[-1] == b"":
             lines.pop()
         self._number = len(lines) + 1
-        lines = restored(lines)
+        lines = unboxed(restored(lines))
         self._scanner.look_ahead(lines[:_SAMPLE])
         numbered, self._wrapped = rewrap(lines)
         if self._wrapped is None:

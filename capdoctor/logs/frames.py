@@ -23,7 +23,7 @@ _TERMINAL = re.compile(
 )
 _BARE = re.compile(
     r"(?P<type>(?:[A-Za-z_]\w{0,100}\.){0,12}"
-    r"[A-Z]\w{0,100}(?:Error|Exception|Interrupt|Exit|ExceptionGroup|Failure))"
+    r"(?:[A-Z]\w{0,100}(?:Error|Exception|Interrupt|Exit|ExceptionGroup|Failure)|Exception(?=: )))"
     r"(?:: (?P<message>.+))?\s*$"
 )
 _GROUP_MARGIN = re.compile(r"(?P<indent> *)(?P<rest>\| .*|\|$|\+.*)")

@@ -47,6 +47,7 @@ def read_json_line(text: str) -> JsonLine | None:
     if isinstance(entry.get("jsonPayload"), dict):
         entry = entry["jsonPayload"]
     key = next((key for key in _TEXT_KEYS if isinstance(entry.get(key), str | list)), None)
+    key = key or next((key for key, value in entry.items() if _holds_traceback(value)), None)
     if key is None:
         return None
     body = _body(entry[key])
@@ -55,6 +56,10 @@ def read_json_line(text: str) -> JsonLine | None:
         partial = key == "log" and not newline
         return JsonLine(body.removesuffix("\n"), _layer(key), partial, newline)
     return _record(entry, body)
+
+
+def _holds_traceback(value: object) -> bool:
+    return isinstance(value, str) and "Traceback (most recent call last)" in value
 
 
 def _record(entry: dict[str, object], body: str) -> JsonLine:

@@ -21,6 +21,7 @@ class Marker(NamedTuple):
     ended: Stage | None
     start: bool
     engine: Engine | None
+    late: bool = False
 
 
 @cache
@@ -52,4 +53,5 @@ def _marker(entry: dict[str, Any]) -> Marker:
         ended=Stage(str(ended)) if ended else None,
         start=bool(entry.get("start", False)),
         engine="sglang" if engine == "sglang" else "vllm" if engine == "vllm" else None,
+        late=bool(entry.get("late", False)),
     )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from html import unescape
+
+from capdoctor.logs.jsonlines import read_json_line
 
 _FEW = 3  # lines of a log that is one literal
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "\\": "\\"}
@@ -34,6 +35,8 @@ def _parts(line: bytes) -> list[bytes]:
     if not literal or b"Traceback (most recent" not in line:
         return [line]
     text = line.decode("utf-8", "replace").strip()
+    if read_json_line(text[max(0, text.find("{")) :]) is not None:
+        return [line]  # an object is read as one, whatever stands before it
     return [part.encode("utf-8", "replace") for part in _literal(text).split("\n")]
 
 
@@ -53,6 +56,8 @@ def _literal(text: str) -> str:
 
 
 def _unescaped(line: bytes) -> bytes:
+    from html import unescape  # its table of entities is needed for few logs
+
     text = unescape(line.decode("utf-8", "replace"))
     return text.replace("\n", " ").encode("utf-8", "replace")
 

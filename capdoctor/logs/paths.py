@@ -22,6 +22,8 @@ _PACKAGES = (
     "csrc",
 )
 _CHECKOUT = re.compile(r"(?:.*/)?(?P<rest>(?:" + "|".join(_PACKAGES) + r")/.+)$")
+# Our own files that run inside an engine; other folders of that name are somebody's project.
+_OURS = re.compile(r".*/(?P<rest>capdoctor/(?:engines|capture)/.+)$")
 _INDUCTOR = r".*/torchinductor_[^/]+/(?P<rest>.+)$"
 
 
@@ -39,5 +41,8 @@ def package_path(file: str) -> str:
     match = re.match(_INDUCTOR, name)
     if match:
         return "torchinductor/" + match["rest"]
+    match = _OURS.match(name)
+    if match:
+        return match["rest"]
     match = _CHECKOUT.match(name) if "/" in name else None
     return match["rest"] if match else name

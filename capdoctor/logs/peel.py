@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from capdoctor.logs.jsonlines import JsonLine, read_json_line
 from capdoctor.logs.limits import DEFAULT_LIMITS, Limits
+from capdoctor.logs.oneline import unfolded
 from capdoctor.logs.prefixes import Attributed, Header, attribute
 from capdoctor.logs.text import clean, decode, last_segment
 from capdoctor.logs.values import UNNAMED, StreamId
@@ -72,9 +73,9 @@ class Peeler:
         if joined is None:
             return []
         if joined is unwrapped.text:
-            return [self._line(joined, shown, first, unwrapped.container)]
+            return self._lines(joined, shown, first, unwrapped.container)
         lines = [clean(line) for line in joined.split("\n")]
-        return [self._line(line, line, first, unwrapped.container) for line in lines]
+        return [p for line in lines for p in self._lines(line, line, first, unwrapped.container)]
 
     def _from_json(self, entry: JsonLine, number: int, depth: int) -> list[Peeled]:
         if entry.header is None:
@@ -90,7 +91,8 @@ class Peeler:
             ]
         return [
             Peeled(number, text, text[:_SHOWN], text, entry.stream, entry.header, prefixed=True)
-            for text in (clean(line.rstrip("\r")) for line in entry.text.split("\n"))
+            for line in entry.text.split("\n")
+            for text in unfolded(clean(line.rstrip("\r")))
         ]
 
     def _join(self, text: str, number: int, *, partial: bool) -> tuple[str | None, int]:
@@ -105,6 +107,14 @@ class Peeler:
         whole, self._parts = "".join([*self._parts, text]), []
         return whole, self._first
 
+    def _lines(self, text: str, shown: str, number: int, container: str | None) -> list[Peeled]:
+        """Give one line, or the lines of a traceback that was put on one."""
+        parts = unfolded(text)
+        if len(parts) == 1:
+            return [self._line(text, shown, number, container)]
+        first, *rest = (self._line(part, part, number, container) for part in parts)
+        return [first, *(_of_the_same(first, line) for line in rest)]
+
     def _line(self, text: str, shown: str, number: int, container: str | None) -> Peeled:
         visible = last_segment(text)
         found = attribute(visible, container)
@@ -115,6 +125,15 @@ class Peeler:
         return Peeled(
             number, body, seen, text, found.stream, found.header, found.prefixed, found.outer
         )
+
+
+def _of_the_same(first: Peeled, line: Peeled) -> Peeled:
+    """A part of a folded record has the header of the first, unless it brought its own."""
+    if line.header is not None or line.prefixed:
+        return line
+    return line._replace(
+        stream=first.stream, header=first.header, prefixed=first.prefixed, outer=first.outer
+    )
 
 
 def _with_prefix_of(text: str, found: Attributed, container: str | None) -> Attributed:

@@ -99,6 +99,8 @@ class StageTracker:
         self.engine = self.engine or marker.engine
         if marker.id == "server_ready" and self.engine == "sglang":
             return NOTHING  # SGLang's web server is up before its warm-up request has passed
+        if marker.late and self._seen_any:
+            return NOTHING
         stage, ended = self._resolve(marker)
         self._seen_any = True
         self._enter(stage, ended)

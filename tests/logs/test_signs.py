@@ -191,6 +191,13 @@ DEATHS = [
     ),
     ("Rank 0 scheduler died during initialization (exit code: -6)", "scheduler", -6, "SIGABRT"),
     ("vllm-1 exited with code 137", "vllm-1", 137, "SIGKILL"),
+    ("worker exited with exit code 136", "worker", 136, "SIGFPE"),
+    (
+        "Worker VllmWorkerProcess pid 2211 died, exit code: -11",
+        "VllmWorkerProcess",
+        -11,
+        "SIGSEGV",
+    ),
     (
         "E1109 10:00:00.123000 77 x/api.py:882] failed (exitcode: -11) local_rank: 3 (pid: 99)",
         None,

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from capdoctor.logs import StageTracker
+from capdoctor.logs import StageTracker, read_text
 from capdoctor.logs.markers import markers
 from capdoctor.model import STAGE_ORDER, Stage
 from tests.logs import mutations as m
@@ -90,3 +90,24 @@ def test_every_marker_is_found_by_each_of_its_texts(marker: object) -> None:
         found = find_marker(f"(EngineCore pid=1) INFO 01-01 00:00:00 [x.py:1] {text}")
         assert found is not None
         assert found.id == marker.id
+
+
+SERVES = [
+    "INFO 10-20 03:20:01 [loggers.py:257] Engine 000: Avg prompt throughput: 1.0 tokens/s",
+    'INFO:     10.0.0.7:33496 - "POST /v1/chat/completions HTTP/1.1" 200 OK',
+    "[2026-04-07 13:24:13 TP0] Decode batch, #running-req: 10, #token: 485248",
+]
+
+
+@pytest.mark.parametrize("line", SERVES)
+def test_log_whose_begin_is_lost_was_ready_when_it_answers(line: str) -> None:
+    (run,) = read_text(line + "\nRuntimeError: CUDA error: unspecified launch failure\n").runs
+    assert run.ready is not None
+
+
+@pytest.mark.parametrize("line", SERVES)
+def test_answers_of_another_server_do_not_end_a_start_up(line: str) -> None:
+    begin = "INFO 10-20 03:19:01 [gpu_model_runner.py:1] Starting to load model x...\n"
+    (run,) = read_text(begin + line + "\nRuntimeError: CUDA error: invalid argument\n").runs
+    assert run.ready is None
+    assert run.stage_at(3) is Stage.WEIGHTS

@@ -9,7 +9,7 @@ import torch
 from torch._ops import OpOverload
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from capdoctor.capture import memory, mixing
+from capdoctor.capture import generators, memory, mixing
 from capdoctor.capture.custom_ops import look_into
 from capdoctor.capture.plans import Plan, plan_for
 from capdoctor.capture.session import Session
@@ -109,6 +109,8 @@ def _run(
         exempt = plan.name in session.local.exempt
         if not exempt and (check.when is None or check.when(session.tags, args, kwargs)):
             session.read_host_or_copy(check.rule, plan.name, dict(check.params))
+    if plan.random:
+        generators.check_draw(session, plan, args, kwargs)
     tape = session.tape()
     if plan.kernel:
         session.launch(plan.name)
@@ -142,6 +144,8 @@ def _make(
         return func(*args, **kwargs)
     session.operations += 1
     memory.check_request(session, args, kwargs)
+    if plan.random:
+        generators.check_draw(session, plan, args, kwargs)
     if plan.kernel:
         session.launch(plan.name)
     result = func(*args, **kwargs)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import torch
 
+from capdoctor.capture.plans import Plan
 from capdoctor.capture.session import DEVICE, Session
 from capdoctor.capture.state import Fault
 
@@ -14,9 +16,13 @@ _PINNED_GUARDED = (2, 10)  # the release whose host allocator knows captures
 
 
 class CudaGenerator(torch._C.Generator):  # noqa: SLF001 - torch.Generator itself is replaced
-    """A generator that says it lies on the device; numbers come from a CPU generator."""
+    """A generator that says it lies on the device; numbers come from a CPU generator.
+
+    ``capturing``: a capture that reads its state is on, or ended by an error.
+    """
 
     session: ClassVar[Session]
+    capturing: bool = False
 
     def __new__(cls, device: Any = None) -> Self:
         """Make one; not allowed while the current stream captures."""
@@ -108,12 +114,58 @@ def check_generator(
             raise RuntimeError("Expected a 'cuda' device type for generator but found 'cpu'")
         return
     capture = session.machine.capture_of(session.local.stream)
-    if capture is None or given is default_generator():
-        return
-    if given in session.registered(capture):
-        return
     name = f"torch.{getattr(func, '__name__', 'random operation')}"
-    session.judge(Fault("rng_unregistered", (capture,)), name)
+    if capture is None:
+        check_outside((given,), session, name)
+    elif given is not default_generator() and given not in session.registered(capture):
+        session.judge(Fault("rng_unregistered", (capture,)), name)
+    else:
+        _remember(session, given)
+
+
+def check_draw(
+    session: Session, plan: Plan, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """Judge an operator that draws from the default generator."""
+    default = default_generator()
+    if not default.capturing:
+        return
+    given = {
+        **dict.fromkeys(plan.arguments),
+        **dict(zip(plan.arguments, args, strict=False)),
+        **kwargs,
+    }
+    if given.get("generator") is not None or not _draws(given):
+        return
+    if session.capturing():
+        _remember(session, default)
+    else:
+        check_outside((default,), session, plan.name)
+
+
+def _remember(session: Session, generator: Any) -> None:
+    tape = session.tape()
+    if tape is not None:
+        tape.drawn.setdefault(generator)
+
+
+def _draws(given: Mapping[str, Any]) -> bool:
+    """Operators with a dropout, and those for training, may draw nothing; so do empty tensors."""
+    if any(given.get(name) is False for name in ("train", "training")):
+        return False
+    if any(name in given and not given[name] for name in ("dropout", "dropout_p")):
+        return False
+    first = given.get("self", given.get("input"))
+    return not isinstance(first, torch.Tensor) or first.numel() > 0
+
+
+def check_outside(generators: Iterable[Any], session: Session, operation: str) -> None:
+    """Judge a draw outside a capture: the generator must not be part of one.
+
+    It still is when another stream captures, and, for older torch, after a capture that failed.
+    """
+    if any(generator.capturing for generator in generators):
+        session.judge(Fault("rng_outside_capture"), operation)
 
 
 def default_generator() -> Any:

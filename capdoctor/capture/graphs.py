@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 import threading
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from capdoctor.capture.generators import default_generator
+from capdoctor.capture.error_modes import Mode
+from capdoctor.capture.generators import check_outside, default_generator
 from capdoctor.capture.session import Session
-from capdoctor.capture.state import Capture, Fault, Mode
+from capdoctor.capture.state import Capture, Fault
 from capdoctor.capture.tape import Tape
 
 _pools = itertools.count(1)
@@ -67,6 +69,8 @@ class CUDAGraph:
         self._pool = pool or graph_pool_handle()
         session.tapes[begun] = Tape()
         session.graph_generators[begun] = (default_generator(), *self._generators)
+        for generator in session.graph_generators[begun]:
+            generator.capturing = True
 
     def capture_end(self) -> None:
         """End the capture; the graph can be replayed if nothing was wrong with it."""
@@ -80,12 +84,21 @@ class CUDAGraph:
         fault = session.machine.end(self._stream, threading.get_ident())
         tape = session.tapes.pop(capture)
         tape.restore()
-        session.graph_generators.pop(capture)
+        self._release_generators(fault, session.graph_generators.pop(capture))
         if fault is None and not self.keep_graph:
             fault = session.machine.unsafe(threading.get_ident(), "instantiate_in_capture")
         session.judge(fault, operation)
         self._tape = tape
         session.graph_tapes.add(tape)
+
+    def _release_generators(self, fault: Fault | None, generators: Iterable[Any]) -> None:
+        """Take the generators out of the capture; older torch leaves them in a failed one."""
+        session = self.session
+        left = fault is not None and session.stop_at_first
+        if left and not session.rule("rng_outside_capture").legal_anyway:
+            return
+        for generator in generators:
+            generator.capturing = False
 
     def _end_of_nothing(self, operation: str) -> None:
         """Older torch compares streams first; a graph remembers the one it was made under."""
@@ -110,6 +123,8 @@ class CUDAGraph:
             session.judge(Fault("replay_without_graph"), "CUDAGraph.replay")
             return
         session.forbid("replay_in_capture", "CUDAGraph.replay")
+        if not session.capturing():
+            check_outside(self._tape.drawn, session, "CUDAGraph.replay")
         self._tape.replay()
 
     def reset(self) -> None:

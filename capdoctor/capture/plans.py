@@ -49,6 +49,7 @@ class Plan:
     of the arguments that it writes to. ``host_results``: all but the first lie on the host.
     ``like``: it makes a tensor after the model of another, and may be told a device.
     ``composite``: made of other operators; such a one is seen whole under inference mode only.
+    ``random``: it draws random numbers, unless its arguments say otherwise.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Plan:
     host_results: bool
     composite: bool
     like: bool
+    random: bool
 
 
 @cache
@@ -96,6 +98,7 @@ def plan_for(op: Any) -> Plan:
         host_results=name == "aten::_pack_padded_sequence",
         composite=_is_composite(op.name()),
         like=name.endswith("_like") or name.startswith("aten::new_"),
+        random=torch.Tag.nondeterministic_seeded in op.tags,
     )
 
 

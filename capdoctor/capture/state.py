@@ -5,7 +5,7 @@ nothing by itself, so that a checker may go on as if it had not been made. ``inv
 what the fault does to the captures.
 
 Sources: the CUDA programming guide for the rules; each fault below was seen on a GPU
-(``tests/data/capture``), torch 2.11, CUDA 13.0.
+(``tests/data/capture``), in all error modes, CUDA 13.0.
 """
 
 from __future__ import annotations
@@ -15,15 +15,9 @@ import threading
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from capdoctor.capture.error_modes import Mode, forbids
+
 LEGACY_STREAM = 0
-
-
-class Mode(StrEnum):
-    """What an unsafe call of another thread does to a capture."""
-
-    GLOBAL = "global"
-    THREAD_LOCAL = "thread_local"
-    RELAXED = "relaxed"
 
 
 class Status(StrEnum):
@@ -159,18 +153,19 @@ class Machine:
         return Fault(rule, (capture,))
 
     def synchronize(self, thread: int) -> Fault | None:
-        """Block the host on the whole device: forbidden whatever the mode."""
-        with self._lock:
-            if not self.captures:
-                return None
-            own = any(c.thread == thread for c in self.captures)
-            rule = "device_synchronize" if own else "other_thread"
-            return Fault(rule, tuple(self.captures))
+        """Block the host on the whole device."""
+        return self._forbidden("device_synchronize", thread, "device_synchronize")
 
     def unsafe(self, thread: int, rule: str) -> Fault | None:
         """Make a call that CUDA calls potentially unsafe while something captures."""
+        return self._forbidden("unsafe", thread, rule)
+
+    def _forbidden(self, kind: str, thread: int, rule: str) -> Fault | None:
+        """The captures that forbid this kind of call to the thread, by their error modes."""
         with self._lock:
-            hit = tuple(c for c in self.captures if _forbids_unsafe(c, thread))
+            hit = tuple(
+                c for c in self.captures if forbids(kind, c.mode, own_thread=c.thread == thread)
+            )
             if not hit:
                 return None
             own = any(c.thread == thread for c in hit)
@@ -234,14 +229,8 @@ class Machine:
 
 
 def _end_fault(capture: Capture, thread: int) -> Fault | None:
-    if thread != capture.thread and capture.mode is not Mode.RELAXED:
+    if forbids("capture_end", capture.mode, own_thread=thread == capture.thread):
         return Fault("capture_end_other_thread")
     if capture.status is Status.INVALIDATED:
         return Fault("after_invalidation")
     return Fault("unjoined_stream") if capture.unjoined() else None
-
-
-def _forbids_unsafe(capture: Capture, thread: int) -> bool:
-    if capture.mode is Mode.GLOBAL:
-        return True
-    return capture.mode is Mode.THREAD_LOCAL and capture.thread == thread

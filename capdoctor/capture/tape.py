@@ -24,11 +24,15 @@ class Step:
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class Tape:
-    """The steps of one graph; it keeps every tensor alive, as a graph's memory pool does."""
+    """The steps of one graph; it keeps every tensor alive, as a graph's memory pool does.
+
+    ``drawn`` holds the generators that random numbers came from.
+    """
 
     steps: list[Step] = field(default_factory=list)
     made: dict[int, torch.Tensor] = field(default_factory=dict)
     before: dict[int, tuple[Any, Any]] = field(default_factory=dict)
+    drawn: dict[Any, None] = field(default_factory=dict)
 
     def keep(self, tensors: tuple[torch.Tensor, ...]) -> None:
         """Remember memory that the capture itself made; it has no former content."""

@@ -12,6 +12,7 @@ from capdoctor.capture import (
     device_info,
     foreach_groups,
     generators,
+    generic_graphs,
     graphs,
     pickling,
     storages,
@@ -88,8 +89,11 @@ def _generic(patches: Patches) -> None:
             "set_stream": streams.set_stream,
             "synchronize": streams.synchronize,
             "empty_cache": lambda: None,
+            "empty_host_cache": lambda: None,
         },
     )
+    if hasattr(accelerator, "Graph"):
+        patches.set(accelerator, "Graph", generic_graphs.Graph)
 
 
 def _device(patches: Patches, session: Session) -> None:

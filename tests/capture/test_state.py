@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from capdoctor.capture.state import LEGACY_STREAM, Capture, EventState, Fault, Machine, Mode, Status
+from capdoctor.capture.error_modes import Mode
+from capdoctor.capture.state import LEGACY_STREAM, Capture, EventState, Fault, Machine, Status
 
 MAIN, OTHER = 1, 2  # threads
 

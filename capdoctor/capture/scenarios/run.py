@@ -58,8 +58,10 @@ def run(name: str, source: Path, device: AbstractContextManager[Any], log: Engin
         NotApplicable: the tree lacks what the scenario exercises.
         CannotExercise: it has it in an unknown shape.
     """
+    from capdoctor.capture.tracer.virtual import traced_if_asked
+
     _begin(name, source, log)
-    with device:
+    with device as virtual, traced_if_asked(None if virtual is None else virtual.session):
         parts = list(SCENARIOS[name](source, "cuda"))
         log.record("Model loading took 0.00 GiB memory and 0.000000 seconds")
         for part in parts:

@@ -21,7 +21,7 @@ _AFTER_IN_FLOOD = 8
 _LIGHT_CAP = 100  # hits of one harmless pattern that are looked at in a run
 _AHEAD = 2  # blocks that are being searched while another is read
 _KINDS = 20_000  # kinds of error that are told apart in a flood
-_SAMPLE = 200  # lines that tell how a log is wrapped
+_SAMPLE = 200  # lines that tell how a log is wrapped; they are read whatever is in them
 _TAIL = 4 << 10  # bytes kept from the end of an overlong line
 _NOT_TEXT = bytes(set(range(32)) - set(b"\t\n\r\x0b\x0c\x1b\x08"))
 _BINARY = 0.05
@@ -67,8 +67,11 @@ class BlockReader:
         self._head.append(data)
         if sum(map(len, self._head)) > self._limits.whole:
             whole, self._head = b"".join(self._head), None
-            self._scanner.look_ahead(whole[: 64 << 10].split(b"\n")[:_SAMPLE])
-            self._lines_of(whole)
+            sample = whole[: 64 << 10].split(b"\n")[:_SAMPLE]
+            self._scanner.look_ahead(sample)
+            read = sum(len(line) + 1 for line in sample[:-1])  # the last may be cut
+            self._read_lines(whole[:read])
+            self._lines_of(whole[read:])
 
     def finish(
         self,
@@ -274,7 +277,7 @@ class BlockReader:
         return True
 
     def _read_lines(self, data: bytes) -> None:
-        """Read the end of a flooded log line by line: the deaths and the last words are there."""
+        """Read line by line: the begin of a log, and the last words at the end of a flooded one."""
         for line in data.split(b"\n")[:-1]:
             self._feed(line, self._number)
             self._number += 1

@@ -103,11 +103,12 @@ def _group(texts: list[tuple[bytes, int]]) -> _Group:
 
 @cache
 def _looks() -> dict[bytes, Look]:
+    """Marks that count only where the begin is lost are looked for at the begin: they are many."""
     looks: dict[bytes, Look] = {}
     for texts, look in ((_ERROR, Look.ERROR), (_AROUND, Look.AROUND), (_LINE, Look.LINE)):
         looks |= dict.fromkeys(texts, look)
     for marker in markers():
-        for text in marker.texts:
+        for text in () if marker.late else marker.texts:
             looks.setdefault(text.encode(), Look.LINE)
     for needle in needles():
         looks.setdefault(_SHORT.get(needle, needle).encode(), Look.LINE)

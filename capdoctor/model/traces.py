@@ -35,8 +35,9 @@ class TracedCall:
     """One call that the tracer saw.
 
     ``operation`` is the operator (``aten::_local_scalar_dense``), the Python callable
-    (``torch.cuda.Event.synchronize``) or the driver's function (``cuMemHostAlloc``); ``called_as``
-    is the Python callable around an operator, where there is one. ``stack`` is outermost first,
+    (``torch.cuda.Event.synchronize``) or the driver's function (``cuMemHostAlloc``); where none of
+    these was seen, the text of the line, or ``native code``. ``called_as`` is the Python callable
+    around an operator, where there is one. ``stack`` is outermost first,
     without torch's frames; its last frame is the line to change. ``source`` is that line's text.
     ``capture`` is the driver's id of the capture, ``number`` counts the captures of the process
     from 1. ``thread`` is the thread's name and ``thread_id`` its pthread id.

@@ -172,3 +172,23 @@ def test_memory_stays_bounded(tmp_path: Path, name: str, line: bytes) -> None:
 def test_stray_gpu_errors_of_a_large_log_are_kept(text: bytes) -> None:
     run = the_run(read_text(INFO * 10_000 + text + b"\n" + INFO * 10_000))
     assert [line.number for line in run.lines if line.text == text.decode()] == [10_001]
+
+
+def test_begin_of_a_large_log_is_read_line_by_line() -> None:
+    quiet = b"(EngineCore pid=2) INFO 11-20 03:20:01 [x.py:1] nothing of interest here\n" * 20_000
+    error = b"RuntimeError: CUDA error: unspecified launch failure\n"
+    log = read_text(INFO + quiet + error)
+    assert log.total_bytes > DEFAULT_LIMITS.whole
+    assert the_run(log).ready is not None
+    assert the_run(log).nodes[0].line == log.total_lines
+
+
+@pytest.mark.parametrize("lines", [198, 199, 200, 201])
+def test_traceback_at_the_end_of_what_is_read_line_by_line_is_whole(lines: int) -> None:
+    filler = b"(EngineCore pid=2) INFO 11-20 03:20:01 [x.py:1] nothing of interest here\n"
+    trace = (
+        b'Traceback (most recent call last):\n  File "a.py", line 1, in f\n    g()\nKeyError: 1\n'
+    )
+    run = the_run(read_text(filler * lines + trace + filler * 20_000))
+    assert [(node.type, len(node.frames)) for node in run.nodes] == [("KeyError", 1)]
+    assert run.nodes[0].line == lines + 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -55,6 +56,33 @@ def in_other_thread(call: Callable[[Names], object]) -> Callable[[Names], object
             thread.start()
             thread.join()
             n["x"].add_(1)
+        return None
+
+    return run
+
+
+def in_older_thread(call: Callable[[Names], object]) -> Callable[[Names], object]:
+    """In a thread that ran before the capture began: only Python 3.12 tells of its exceptions."""
+
+    def run(n: Names) -> object:
+        go, done = threading.Event(), threading.Event()
+
+        def upload() -> None:
+            go.wait()
+            with contextlib.suppress(Exception):
+                call(n)
+            done.set()
+
+        thread = threading.Thread(target=upload, name="older")
+        thread.start()
+        try:
+            with capturing(n):
+                n["x"].add_(1)
+                go.set()
+                done.wait()
+                n["x"].add_(1)
+        finally:
+            thread.join()
         return None
 
     return run
@@ -304,6 +332,23 @@ CASES: dict[str, Case] = {
     "compiled": Case(compiled, seconds=50, needs_gpu=True),
     "thread_synchronize": Case(
         in_other_thread(synchronize), r"synchronize", "other_thread", "uploader"
+    ),
+    "older_thread": Case(
+        in_older_thread(synchronize),
+        r"torch\.cuda\.synchronize|CtxSynchronize",
+        "other_thread",
+        "older",
+        needs_gpu=sys.version_info < (3, 12),
+    ),
+    "older_thread_item": Case(
+        in_older_thread(lambda n: n["s"].item()),
+        r"item|StreamSynchronize|Memcpy",
+        "other_thread",
+        "older",
+        needs_gpu=True,
+    ),
+    "older_thread_event": Case(
+        in_older_thread(lambda n: n["eo"].synchronize()), r"ync", "other_thread", "older"
     ),
     "thread_event": Case(
         in_other_thread(lambda n: n["eo"].synchronize()), r"ync", "other_thread", "uploader"

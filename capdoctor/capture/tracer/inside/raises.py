@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
-from .calls import caller
+from .calls import called_by_program, caller, source_of
 from .guard import Guard
 from .watch import Watch
 
@@ -51,16 +51,13 @@ class Raises:
             self.tool = None
 
     def raised(self, code: CodeType, offset: int, error: BaseException) -> None:
-        """Something was raised; it is told again for every frame that it leaves."""
-        del code, offset
-        trace = error.__traceback__
-        if self.watch.running and (trace is None or trace.tb_next is None):
-            self.guard.run(self._raised, error, caller(0))
+        """Something was raised, or goes on to the frame that called."""
+        del offset, error
+        if self.watch.running and not self.hidden.is_own(code):
+            self.guard.run(self._raised, caller(1))
 
-    def _raised(self, error: BaseException, frame: Any) -> None:
-        if self.hidden.is_own(frame.f_code):
-            return
-        name = type(error).__name__
+    def _raised(self, frame: FrameType) -> None:
         capture = self.watch.broken()
         if capture is not None and capture.thread != threading.get_ident():
-            self.watch.after(name, frame, error)
+            line = source_of((frame.f_code, frame.f_lineno))
+            self.watch.after(called_by_program(frame, self.hidden) or line, frame)

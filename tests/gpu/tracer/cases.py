@@ -272,6 +272,33 @@ def generic_event(n: Names) -> object:
     return None
 
 
+class Group:
+    """Holds what layers share, as an engine does: a generic stream and generic events."""
+
+    def __init__(self) -> None:
+        import torch
+
+        self.side = torch.Stream(device="cuda")
+        self.ready, self.other = torch.Event("cuda"), torch.Event("cuda")
+
+    def record(self) -> None:
+        self.ready.record()
+        self.other.record()
+
+    def convert(self) -> None:
+        self.side.wait_event(self.ready)
+
+
+def generic_stream(n: Names) -> object:
+    """The reported crash as it was: neither the stream nor the event is of ``torch.cuda``."""
+    group = Group()
+    with capturing(n):
+        n["x"].add_(1)
+        group.record()
+    group.convert()
+    return None
+
+
 def under_another_mode(n: Names) -> object:
     """Another dispatch mode, entered inside the capture and around it."""
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -328,6 +355,9 @@ CASES: dict[str, Case] = {
         lambda n: broken_inside_operator(n, lambda x: x.cpu()), r"_to_copy|Tensor\.cpu", "raised"
     ),
     "generic_event": Case(generic_event, r"wait", "event_outside"),
+    "generic_stream": Case(
+        generic_stream, r"Stream\.wait_event", "event_outside", functions=("record", "convert")
+    ),
     "another_mode": Case(under_another_mode),
     "compiled": Case(compiled, seconds=50, needs_gpu=True),
     "thread_synchronize": Case(

@@ -10,5 +10,6 @@ captures, joins one capture; which of its side streams were joined
 calls, names    a call as it is written down: what, where, by which thread
 status          asks the driver how a stream's capture stands
 profile_hook, operators, new_threads, raises, methods, events    where calls are seen
+arguments       which event a line hands to a method that cannot be wrapped
 guard, journal  own faults end here; what is written
 """

@@ -46,6 +46,17 @@ class Events:
         handle = 0 if event is None else handle_of(event)
         self.watch.event_failed(handle, "torch.cuda.Stream." + method, frame, error)
 
+    def wait_event_failed(self, events: list[Any], frame: FrameType | None) -> None:
+        """``torch.Stream.wait_event`` has raised, over one of these events.
+
+        Where the line does not say which, it is the event that a capture recorded last.
+        """
+        left = [h for h, recorded in self.watch.events.items() if self.watch.is_over(recorded)]
+        named = [handle_of(event) for event in events]
+        for handle in [h for h in named if h in left] or ([] if named else left[-1:]):
+            self.watch.event_failed(handle, "torch.Stream.wait_event", frame, None)
+            return
+
     def _recorded(self, event: int, stream: int, frame: FrameType | None) -> None:
         watch = self.watch
         capture = self._capture_of(stream)

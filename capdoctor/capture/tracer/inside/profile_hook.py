@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from .arguments import events_on_line
 from .calls import Hidden
 from .events import Events
 from .guard import Guard
@@ -41,7 +42,9 @@ class ProfileHook:
         self.hidden = hidden
         self.idle = idle
         self.events = Events(watch)
-        self.generic = torch.Event  # whose methods are of C alone; its stream is taken as current
+        # Methods of these are of C alone; an event's stream is taken as current.
+        self.generic = torch._C.Event  # noqa: SLF001
+        self.generic_stream = torch._C.Stream  # noqa: SLF001
         self.pending: Any = None
         self.anchor: FrameType | None = None
         self.previous: Any = None
@@ -83,13 +86,24 @@ class ProfileHook:
         if event == "return":
             self._returned(frame, arg)
         elif not self.watch.running:
-            if event == "c_exception" and type(getattr(arg, "__self__", None)) is self.generic:
-                self.events.failed(arg.__self__, arg.__name__, frame, None)
+            if event == "c_exception" and self.watch.events:
+                self._failed_outside(frame, arg)
         elif event == "call":
             if self.hidden.is_boundary(frame) and self.watch.broken() is not None:
                 self.watch.before(frame, frame)
         elif is_watched(arg) and not self.hidden.is_own(frame.f_code):
             self._function_of_c(frame, event, arg)
+
+    def _failed_outside(self, frame: FrameType, function: Any) -> None:
+        """A method of a generic event or stream raised where nothing captures."""
+        owner, caller = getattr(function, "__self__", None), frame.f_back
+        if caller is not None and self.hidden.is_own(caller.f_code):
+            return  # inside a method that is wrapped, which tells of it itself
+        if type(owner) is self.generic:
+            self.events.failed(owner, function.__name__, frame, None)
+        elif type(owner) is self.generic_stream and function.__name__ == "wait_event":
+            events = events_on_line(frame, (torch.Event, torch.cuda.Event))
+            self.events.wait_event_failed(events, frame)
 
     def _function_of_c(self, frame: FrameType, event: str, function: Any) -> None:
         watch = self.watch

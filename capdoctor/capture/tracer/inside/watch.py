@@ -211,6 +211,10 @@ class Watch:
         thread = threading.get_ident()
         return any(capture.thread == thread for capture in self.running)
 
+    def is_over(self, recorded: Recorded) -> bool:
+        """Say whether the capture in which an event was recorded has ended."""
+        return recorded.capture not in self.running
+
     def event_failed(
         self, event: int, function: str, frame: FrameType | None, error: BaseException | None
     ) -> None:

@@ -1,20 +1,16 @@
-"""What the CUDA driver itself wrote (``CUDA_LOG_FILE``, driver 12.9 or newer).
+"""What of the driver's own log (``CUDA_LOG_FILE``) says something about a crash.
 
-A line is ``[time][thread][CUDA][E] sentence``; some releases have a fifth bracket with the name of
-the call. torch probes the context at every start, which leaves harmless lines.
+torch and NCCL probe for what is there at every start, which leaves refusals of calls that harm
+nobody: ``data/driver_probes.toml`` lists those that healthy starts leave.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_LINE = re.compile(
-    r"^\[[\d:.\s-]+\]\[(?P<thread>\w+)\]\[CUDA\]\[(?P<level>\w)\](?:\[\w+\])?\s*(?P<text>.+)$"
-)
-_HARMLESS = ("CUDA_ERROR_INVALID_CONTEXT) from cuCtxGetDevice", "from cuCtxGetDevice_v2")
-_MAX_BYTES = 4 * 1024 * 1024
+from capdoctor.capture.driver_log import DriverCall, parse_calls, read_calls
+from capdoctor.diagnosis.tables import table
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +31,21 @@ NO_DRIVER_LOG = DriverLog()
 
 def parse_driver_lines(text: str) -> tuple[str, ...]:
     """Give the sentences of driver lines in a text, harmless ones left out."""
-    found: list[str] = []
-    explained: dict[str, str] = {}  # by thread: the sentence before the code that it explains
-    for line in text.split("\n"):
-        match = _LINE.match(line.strip())
-        if match is None:
-            continue
-        said, reason = match["text"].strip(), explained.pop(match["thread"], None)
-        if any(harmless in said for harmless in _HARMLESS):
-            continue
-        found += [reason] if reason else []
-        if said.startswith("Returning "):
-            found.append(said)
-        else:
-            explained[match["thread"]] = said
-    return tuple(dict.fromkeys([*found, *explained.values()]))
+    return _sentences(parse_calls(text))
 
 
 def read_driver_log(file: Path | None) -> DriverLog:
     """Read a driver log; a file that is missing or cannot be read counts as empty."""
     if file is None:
         return NO_DRIVER_LOG
-    try:
-        with file.open("rb") as stream:
-            text = stream.read(_MAX_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return NO_DRIVER_LOG
-    return DriverLog(parse_driver_lines(text), file)
+    return DriverLog(_sentences(read_calls(file)), file)
+
+
+def _sentences(calls: tuple[DriverCall, ...]) -> tuple[str, ...]:
+    said = (text for call in calls if not _harmless(call) for text in call.sentences)
+    return tuple(dict.fromkeys(said))
+
+
+def _harmless(call: DriverCall) -> bool:
+    probes = table("driver_probes")["harmless"]
+    return any(call.name == probe["error"] and call.api == probe["call"] for probe in probes)

@@ -44,3 +44,16 @@ def test_reasons_without_a_code_are_kept() -> None:
 def test_a_missing_log_counts_as_empty(tmp_path: Path) -> None:
     assert read_driver_log(tmp_path / "none").sentences == ()
     assert read_driver_log(None).sentences == ()
+
+
+def test_two_ranks_whose_libraries_probe_say_only_why_they_crashed() -> None:
+    real = REAL.with_name("driver-log-two-ranks-h200.txt")
+    assert read_driver_log(real).sentences == read_driver_log(REAL).sentences
+
+
+def test_a_probe_with_another_code_is_no_probe() -> None:
+    text = PROBED.replace("201 (CUDA_ERROR_INVALID_CONTEXT)", "700 (CUDA_ERROR_ILLEGAL_ADDRESS)")
+    assert (
+        parse_driver_lines(text)[-1]
+        == "Returning 700 (CUDA_ERROR_ILLEGAL_ADDRESS) from cuCtxGetDevice_v2"
+    )

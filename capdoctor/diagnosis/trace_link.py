@@ -12,7 +12,7 @@ from capdoctor.diagnosis.explain import fits_row
 from capdoctor.diagnosis.fingerprint import normalised_message
 from capdoctor.diagnosis.incident import Incident
 from capdoctor.diagnosis.tables import table
-from capdoctor.model import CaptureTrace, ErrorInfo, Offence
+from capdoctor.model import CaptureTrace, ErrorInfo, Frame, Offence
 
 _CAPTURE_CODES = frozenset(range(900, 909))
 
@@ -57,10 +57,9 @@ def _is_elsewhere(found: TiedOffence) -> bool:
 
 
 def _tie(case: Case, offence: Offence) -> TiedOffence | None:
-    if offence.error is not None:
-        same = _first_same(_root_chain(case), offence.error)
-        if same is not None:
-            return TiedOffence(offence, Tie.SAME, same)
+    same = _raised_by(offence, _root_chain(case))
+    if same is not None:
+        return TiedOffence(offence, Tie.SAME, same)
     root = case.root.incident if case.root is not None else None
     if offence.end_error is not None and (root is None or _follows(root)):
         own = (one for one in case.incidents if _may_be_of(one, offence))
@@ -72,6 +71,27 @@ def _tie(case: Case, offence: Offence) -> TiedOffence | None:
     if _follows(root) and _may_be_of(root, offence):
         return TiedOffence(offence, Tie.LATER, root)
     return None
+
+
+def _raised_by(offence: Offence, incidents: Iterable[Incident]) -> Incident | None:
+    """Give the error of the log that the operation raised.
+
+    Where the tracer saw a call fail and not with what (a C function under a profile hook), it is
+    the error whose traceback ends at the very line of the call.
+    """
+    if offence.error is not None:
+        return _first_same(incidents, offence.error)
+    own = (one for one in incidents if one.kind == "python" and _may_be_of(one, offence))
+    return next((one for one in own if _ends_at(one, offence.call.place)), None)
+
+
+def _ends_at(one: Incident, place: Frame | None) -> bool:
+    """Whether a traceback ends at a line, torch's own frames below it left out."""
+    own = (frame for frame in reversed(one.frames) if not frame.path.startswith("torch/"))
+    last = next(own, None)
+    if place is None or last is None:
+        return False
+    return (last.path, last.line, last.function) == (place.file, place.line, place.function)
 
 
 def _root_chain(case: Case) -> Iterable[Incident]:

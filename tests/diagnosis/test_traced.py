@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from capdoctor.diagnosis import diagnose
+from capdoctor.diagnosis import diagnose, diagnose_all
 from capdoctor.model import (
     CaptureTrace,
     Diagnosis,
@@ -249,3 +249,30 @@ def test_a_log_that_lost_its_cause_is_told_how_to_find_it(log: Path) -> None:
     lost = told(log, None, log_of(LOST))
     assert any(line.startswith("capdoctor repro") and "--trace" in line for line in lost.next)
     assert not any("--trace" in line for line in diagnose(OOM).next)
+
+
+def test_a_wait_of_which_only_the_failure_was_seen_is_tied_by_its_line() -> None:
+    """Traced on an H200: a profile hook sees a C function fail, and not with what."""
+    ((_, found),) = diagnose_all(DATA / "tracer/flagship-h200")
+    assert found.trace is not None
+    assert found.trace.call.operation == "torch.Stream.wait_event"
+    assert found.root_frame == Frame(
+        "vllm/v1/attention/backends/mla/index_group.py", 134, "_convert_once"
+    )
+    assert not any("does not follow" in warning for warning in found.warnings)
+    roles = [item.text.split(" ")[0] for item in found.evidence if item.source == "trace"]
+    assert roles == ["torch.Stream.wait_event", "torch.cuda.Event.record"]
+
+
+@pytest.mark.parametrize("change", ["line", "function", "pid"])
+def test_a_failure_at_another_line_or_in_another_process_is_not_tied(change: str) -> None:
+    log = DATA / "tracer/flagship-h200/engine.log"
+    place = Frame("vllm/v1/attention/backends/mla/index_group.py", 134, "_convert_once")
+    if change == "line":
+        place = replace(place, line=135)
+    if change == "function":
+        place = replace(place, function="other")
+    wait = TracedCall("torch.Stream.wait_event", (place,))
+    pid = 1 if change == "pid" else None
+    found = told(log, trace_of(Offence(OffenceKind.EVENT_OUTSIDE, wait, pid=pid)))
+    assert found.trace is None

@@ -105,10 +105,9 @@ def _run(
     session.operations += 1
     if host and plan.transfer != "allowed":
         mixing.check(session, plan, args, host)
-    for check in plan.checks:
-        exempt = plan.name in session.local.exempt
-        if not exempt and (check.when is None or check.when(session.tags, args, kwargs)):
-            session.read_host_or_copy(check.rule, plan.name, dict(check.params))
+    if plan.fresh and plan.gives_tensors:
+        session.allocate(plan.name)
+    _judge(session, plan, args, kwargs)
     if plan.random:
         generators.check_draw(session, plan, args, kwargs)
     tape = session.tape()
@@ -128,6 +127,17 @@ def _run(
     return result
 
 
+def _judge(session: Session, plan: Plan, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+    """The rules of the table for this operator."""
+    if plan.name in session.local.exempt:
+        return
+    for check in plan.checks:
+        if not check.counts_in(session.release):
+            continue
+        if check.when is None or check.when(session.tags, args, kwargs):
+            session.read_host_or_copy(check.rule, plan.name, dict(check.params))
+
+
 def _save_written(tape: Tape, plan: Plan, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
     for position in plan.writes:
         value = args[position] if position < len(args) else kwargs.get(plan.arguments[position])
@@ -144,6 +154,7 @@ def _make(
         return func(*args, **kwargs)
     session.operations += 1
     memory.check_request(session, args, kwargs)
+    session.allocate(plan.name)
     if plan.random:
         generators.check_draw(session, plan, args, kwargs)
     if plan.kernel:

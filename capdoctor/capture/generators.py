@@ -67,13 +67,21 @@ class CudaGenerator(torch._C.Generator):  # noqa: SLF001 - torch.Generator itsel
 
     def get_state(self) -> torch.Tensor:
         """The state as bytes on the host."""
+        self._must_be_registered("get_state")
         self.session.forbid("rng_get_state", "get_state")
         return super().get_state()
 
     def set_state(self, new_state: torch.Tensor) -> torch._C.Generator:
         """Take a state over."""
+        self._must_be_registered("set_state")
         self.session.forbid("rng_set_state", "set_state")
         return super().set_state(new_state)
+
+    def _must_be_registered(self, operation: str) -> None:
+        session = self.session
+        capture = session.machine.capture_of(session.local.stream)
+        if capture is not None and self not in session.registered(capture):
+            session.forbid("rng_state_unregistered", operation)
 
 
 class _GeneratorType(type):

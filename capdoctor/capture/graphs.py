@@ -101,14 +101,15 @@ class CUDAGraph:
             generator.capturing = False
 
     def _end_of_nothing(self, operation: str) -> None:
-        """Older torch compares streams first; a graph remembers the one it was made under."""
+        """Torch compares streams first; a graph remembers the one it was made under."""
         session = self.session
         if self._tape is not None and self._capture is None:
             return  # its beginning was refused, and the run went on
-        if session.release < (2, 13) and session.local.stream != self._stream:
+        if session.local.stream != self._stream:
             session.judge(Fault("capture_end_other_stream"), operation)
-        else:
-            session.judge(Fault("capture_end_without_begin"), operation)
+        begun = self._capture is not None
+        rule = "capture_end_without_begin" if begun else "capture_end_never_begun"
+        session.judge(Fault(rule), operation)
 
     def instantiate(self) -> None:
         """Make a kept graph executable."""

@@ -13,6 +13,7 @@ import torch
 
 from capdoctor.capture.conditions import CONDITIONS, Args, Kwargs
 from capdoctor.capture.provenance import Tags
+from capdoctor.capture.torch_version import Release, in_range
 
 _NO_KERNEL = frozenset(
     {
@@ -33,11 +34,16 @@ _INDEXING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A rule that the operator may break."""
+    """A rule that the operator may break. ``torch``: in which releases, in all if empty."""
 
     rule: str
     when: Callable[[Tags, Args, Kwargs], bool] | None
     params: Mapping[str, str]
+    torch: str = ""
+
+    def counts_in(self, release: Release) -> bool:
+        """Say whether the release knows the rule for this operator."""
+        return not self.torch or in_range(release, self.torch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +55,8 @@ class Plan:
     of the arguments that it writes to. ``host_results``: all but the first lie on the host.
     ``like``: it makes a tensor after the model of another, and may be told a device.
     ``composite``: made of other operators; such a one is seen whole under inference mode only.
-    ``random``: it draws random numbers, unless its arguments say otherwise.
+    ``random``: it draws random numbers, unless its arguments say otherwise. ``gives_tensors``: with
+    ``fresh``, that it allocates.
     """
 
     name: str
@@ -66,6 +73,7 @@ class Plan:
     composite: bool
     like: bool
     random: bool
+    gives_tensors: bool
 
 
 @cache
@@ -98,6 +106,7 @@ def plan_for(op: Any) -> Plan:
         host_results=name == "aten::_pack_padded_sequence",
         composite=_is_composite(op.name()),
         like=name.endswith("_like") or name.startswith("aten::new_"),
+        gives_tensors=_gives_tensors(schema),
         random=torch.Tag.nondeterministic_seeded in op.tags,
     )
 
@@ -122,6 +131,6 @@ def _table() -> Mapping[str, tuple[Check, ...]]:
     found: dict[str, tuple[Check, ...]] = {}
     for row in tomllib.loads(text)["operation"]:
         when = CONDITIONS[row["when"]] if "when" in row else None
-        check = Check(row["rule"], when, row.get("params", {}))
+        check = Check(row["rule"], when, row.get("params", {}), row.get("torch", ""))
         found[row["op"]] = (*found.get(row["op"], ()), check)
     return found

@@ -133,6 +133,12 @@ class Session:
         """The tapes of all graphs that hold memory."""
         return list(self.graph_tapes)
 
+    def allocate(self, operation: str) -> None:
+        """Make room for a result on the current stream: newer torch looks at the capture first."""
+        capture = self.machine.capture_of(self.local.stream)
+        if capture is not None and capture.status is Status.INVALIDATED:
+            self.judge(Fault("allocation_after_invalidation"), operation)
+
     def launch(self, operation: str) -> None:
         """Put a kernel on the current stream."""
         self.judge(self.machine.launch(self.local.stream), operation)
@@ -141,7 +147,10 @@ class Session:
         """The exception that the followed torch would raise, ``error_code`` included."""
         name = rule.error_type(self.release)
         kind: Any = getattr(torch, name, None) or getattr(builtins, name, RuntimeError)
-        error: BaseException = kind(rule.text(self.release, params, hip=self.hip))
+        text = rule.text(self.release, params, hip=self.hip)
+        if kind is UnicodeDecodeError:
+            return _undecodable(text)
+        error: BaseException = kind(text)
         if rule.code is not None and name == "AcceleratorError":
             error.error_code = rule.code  # type: ignore[attr-defined]
         return error
@@ -164,3 +173,12 @@ class Session:
                 legal_way=rule.legal,
             )
         )
+
+
+def _undecodable(text: str) -> UnicodeDecodeError:
+    """What Python raises in place of a message that holds a byte that is no text."""
+    try:
+        text.encode("latin-1").decode("utf-8")
+    except UnicodeDecodeError as error:
+        return error
+    raise AssertionError(f"{text!r} can be decoded")

@@ -107,6 +107,8 @@ def _repr(session: Session, func: Any, args: Args, kwargs: Kwargs) -> Any:
     if not session.tags.is_cuda(tensor):
         return func(*args, **kwargs)
     if tensor.numel():
+        if tensor.is_floating_point() or tensor.is_complex():
+            session.allocate("repr")  # the finite values are picked out first
         session.read_host("host_read", "repr")
     text: str = _quietly(func, args, kwargs)
     return text[:-1] + f", device='{DEVICE}')" if text.endswith(")") else text

@@ -12,7 +12,6 @@ from capdoctor.capture import (
     device_info,
     foreach_groups,
     generators,
-    generic_graphs,
     graphs,
     pickling,
     storages,
@@ -93,7 +92,16 @@ def _generic(patches: Patches) -> None:
         },
     )
     if hasattr(accelerator, "Graph"):
-        patches.set(accelerator, "Graph", generic_graphs.Graph)
+        patches.set(accelerator, "Graph", _no_generic_graph)
+
+
+def _no_generic_graph(*_args: Any, **_kwargs: Any) -> None:
+    """Refuse as torch 2.13 does, the first release with that class (measured on an H200).
+
+    Raises:
+        RuntimeError: always.
+    """
+    raise RuntimeError("Graph is not supported on device type: cuda")
 
 
 def _device(patches: Patches, session: Session) -> None:

@@ -46,6 +46,7 @@ def to_device(
 ) -> torch.Tensor:
     """Copy a tensor of the host to the device."""
     direct = lies_dense(tensor)
+    session.allocate(operation)
     judge_copy(session, tensor, operation, non_blocking=non_blocking, direct=direct)
     result = _copied(session, tensor, options)
     claim(session, (result,))

@@ -64,6 +64,17 @@ def operations_table(measured: list[Row]) -> list[Row]:
     return [tidy(row) for row in rows if known.differs(row, before[known.key(row)])]
 
 
+def account(told: str, rows: list[Row]) -> Row:
+    """What the head of a table says about how it was measured, and what could not be."""
+    alone = sum(row.get("alone", True) for row in rows)
+    how = (
+        f"{len(rows)} rows, {alone} of them in a fresh process of their own, the others one after"
+        " the other, each of which agrees with what a fresh process gave before"
+    )
+    failed = [row["case"] for row in rows if not known.usable(row)]
+    return {"measured": f"{told}; {how} (tests/gpu/rules/measure.py)", "not_measured": failed}
+
+
 def _read(path: Path) -> tuple[Row, list[Row]]:
     head, *rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     return head, rows
@@ -84,14 +95,12 @@ def main() -> int:
     head, rows = _read(chosen.measured / "rules.jsonl")
     told = f"torch {head['torch']}, {chosen.device}; {chosen.date}"
     release = ".".join(head["torch"].split(".")[:2])
-    notes = {"measured": f"{told}; tests/gpu/rules/measure.py"}
-    modes = {"setups": head["setups"], "fields": _FIELDS} | notes
+    modes = {"setups": head["setups"], "fields": _FIELDS} | account(told, rows)
     _write(known.DATA / f"modes_torch-{release}.jsonl", modes, modes_table(rows))
     if f"torch {release}" in known.table("more_operations.jsonl")[0]["measured"]:
         return 0
     _, rows = _read(chosen.measured / "operations.jsonl")
-    notes["measured"] = f"{told}; {sum(map(known.usable, rows))} rows (tests/gpu/rules/measure.py)"
-    differing = {"against": "more_operations.jsonl"} | notes
+    differing = {"against": "more_operations.jsonl"} | account(told, rows)
     _write(known.DATA / f"more_operations_torch-{release}.jsonl", differing, operations_table(rows))
     return 0
 

@@ -28,7 +28,6 @@ def test_two_crashes_are_one_by_their_fingerprints(
     tmp_path: Path, full: dict[str, Any], shrunk: dict[str, Any], *, same: bool
 ) -> None:
     visit = Visit(tmp_path / "out", tmp_path)
-    visit.out.mkdir()
     visit.save("full", short(full))
     visit.save("shrunk", short(shrunk))
     found = compare(Visit(visit.out, tmp_path))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from capdoctor.engines.in_target.start_vllm import FORK_SWITCH, FORKED
+from capdoctor.engines.in_target.fork_inspection import FORK_SWITCH, FORKED
+from capdoctor.engines.in_target.start_vllm import GC_SWITCH, RESTED
 from capdoctor.engines.start import run
 from capdoctor.model import EngineSpec, Outcome, Stage
 
@@ -15,11 +16,11 @@ pytestmark = pytest.mark.engine
 MODEL = Path(__file__).parents[1] / "data/models/llama_tiny"
 
 
-def test_a_fork_finds_out_about_a_model_what_vllms_own_process_does(
+def test_a_lean_start_finds_out_about_a_model_what_a_plain_one_does(
     tmp_path: Path, vllm_python: Path
 ) -> None:
     found = {}
-    for switch in ("1", "0"):
+    for switch, collects in (("1", "0"), ("0", "1")):
         spec = EngineSpec(
             "vllm",
             str(MODEL),
@@ -28,11 +29,15 @@ def test_a_fork_finds_out_about_a_model_what_vllms_own_process_does(
             stop_after=Stage.CONFIG,
             timeout=300.0,
             out=tmp_path / f"out-{switch}",
-            environment={FORK_SWITCH: switch, "VLLM_CACHE_ROOT": str(tmp_path / switch)},
+            environment={
+                FORK_SWITCH: switch,
+                GC_SWITCH: collects,
+                "VLLM_CACHE_ROOT": str(tmp_path / switch),
+            },
         )
         answer = run(spec)
         assert answer.outcome is Outcome.STOPPED_AFTER_STAGE, answer.reason
-        assert (FORKED in answer.changes) is (switch == "1")
+        assert (FORKED in answer.changes, RESTED in answer.changes) == (switch == "1",) * 2
         (file,) = (tmp_path / switch / "modelinfos").glob("*.json")
         found[switch] = json.loads(file.read_text())
     assert found["1"] == found["0"]

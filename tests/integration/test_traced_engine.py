@@ -19,8 +19,6 @@ from capdoctor.model import EngineSpec, Outcome, RunOutcome, Stage
 
 pytestmark = pytest.mark.engine
 
-MODELS = Path(__file__).parents[1] / "data/models"
-SMALL = {"enforce_eager": True, "max_model_len": 512, "kv_cache_memory_bytes": 64 << 20}
 BREAK = """
 
 def determine_available_memory(self):
@@ -42,26 +40,10 @@ for allowed in json.loads(sys.argv[1]):
 """
 
 
-@pytest.fixture(scope="module")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a cache for all starts: what vLLM finds out about a model takes it eight seconds."""
-    return tmp_path_factory.mktemp("vllm-cache")
-
-
 @pytest.fixture
-def spec(
-    tmp_path: Path, vllm_python: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> EngineSpec:
-    monkeypatch.setenv("VLLM_CACHE_ROOT", str(shared_cache))
-    return EngineSpec(
-        "vllm",
-        str(MODELS / "llama_tiny"),
-        python=vllm_python,
-        engine_args=SMALL,
-        out=tmp_path / "traced",
-        timeout=200.0,
-        trace=True,
-    )
+def spec(spec: EngineSpec) -> EngineSpec:
+    assert spec.out is not None
+    return replace(spec, out=spec.out.with_name("traced"), trace=True)
 
 
 def untraced(spec: EngineSpec) -> EngineSpec:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -20,37 +21,19 @@ from tests.engines.support import marked_processes, wait_until
 
 pytestmark = pytest.mark.engine
 
-MODEL = Path(__file__).parents[1] / "data/models/llama_tiny"
-SMALL = {"enforce_eager": True, "max_model_len": 512, "kv_cache_memory_bytes": 64 << 20}
 BREAK = """
         sizes = {"decode": 1}
         sizes["prefill"]
 """
 
 
-@pytest.fixture(scope="module")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("vllm-cache")
-
-
 @pytest.fixture
-def spec(
-    tmp_path: Path, vllm_python: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> EngineSpec:
+def spec(spec: EngineSpec, monkeypatch: pytest.MonkeyPatch) -> EngineSpec:
     if (os.cpu_count() or 1) < 2:
         pytest.skip("two ranks of the CPU engine need two cores")
-    monkeypatch.setenv("VLLM_CACHE_ROOT", str(shared_cache))
     # One NUMA node is not enough for two ranks unless they are told their cores.
     monkeypatch.setenv("VLLM_CPU_OMP_THREADS_BIND", "0|1")
-    return EngineSpec(
-        "vllm",
-        str(MODEL),
-        python=vllm_python,
-        tensor_parallel_size=2,
-        engine_args=SMALL,
-        out=tmp_path / "out",
-        timeout=200.0,
-    )
+    return replace(spec, tensor_parallel_size=2)
 
 
 def broken_tree(python: Path, folder: Path) -> Path:
@@ -96,7 +79,7 @@ def test_a_crash_in_both_ranks_is_one_diagnosis(spec: EngineSpec, tmp_path: Path
 def test_a_kill_in_the_middle_leaves_no_rank_behind(spec: EngineSpec) -> None:
     """SIGKILL of capdoctor itself, once both ranks are there: the keeper ends them."""
     mark = f"two-ranks-kill-{os.getpid()}"
-    pairs = [f"{key}={value}".replace("True", "true") for key, value in SMALL.items()]
+    pairs = [f"{key}={json.dumps(value)}" for key, value in spec.engine_args.items()]
     options = [word for pair in pairs for word in ("--engine-arg", pair)]
     line = ["repro", "--model", spec.model, "--python", spec.python, "-tp", "2", *options]
     process = subprocess.Popen(

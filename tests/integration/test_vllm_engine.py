@@ -25,7 +25,6 @@ from tests.engines.support import marked_processes
 pytestmark = pytest.mark.engine
 
 MODELS = Path(__file__).parents[1] / "data/models"
-SMALL = {"enforce_eager": True, "max_model_len": 512, "kv_cache_memory_bytes": 64 << 20}
 
 
 @dataclass
@@ -44,27 +43,6 @@ class Act(Quiet):
                 pid = int(line.partition(f"({self.who} pid=")[2].partition(")")[0])
             self.done.append(pid)
             os.kill(pid, self.number)
-
-
-@pytest.fixture(scope="module")
-def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Give a cache for all starts: what vLLM finds out about a model takes it eight seconds."""
-    return tmp_path_factory.mktemp("vllm-cache")
-
-
-@pytest.fixture
-def spec(
-    tmp_path: Path, vllm_python: Path, shared_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> EngineSpec:
-    monkeypatch.setenv("VLLM_CACHE_ROOT", str(shared_cache))
-    return EngineSpec(
-        "vllm",
-        str(MODELS / "llama_tiny"),
-        python=vllm_python,
-        engine_args=SMALL,
-        out=tmp_path / "out",
-        timeout=200.0,
-    )
 
 
 @pytest.fixture
@@ -156,7 +134,7 @@ def test_arguments_that_vllm_does_not_know_are_a_setup_failure(spec: EngineSpec)
 
 @pytest.mark.usefixtures("nothing_left")
 def test_a_kv_cache_too_small_for_one_request_is_named(spec: EngineSpec) -> None:
-    arguments = {**SMALL, "max_model_len": 2048, "kv_cache_memory_bytes": 400_000}
+    arguments = {**spec.engine_args, "max_model_len": 2048, "kv_cache_memory_bytes": 400_000}
     found = crash(run(replace(spec, engine_args=arguments)))
     assert found.crash_class == "kv_cache_too_small"
     assert found.stage is Stage.KV_CACHE

@@ -20,6 +20,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
+from tests.gpu import phases  # noqa: E402 - after the path is set
 from tests.gpu.flagship import traced, tree  # noqa: E402 - after the path is set
 
 MODEL = json.loads((ROOT / "tests/data/models/sparse_mla_tiny.json").read_text())
@@ -35,23 +36,14 @@ SEED = 56785
 STOP = ("--stop-after", "profile_cudagraph_memory")
 
 
-class Visit:
-    """Folders, the state file, and how capdoctor is called."""
+class Visit(phases.Visit):
+    """Where trees and model lie, and how capdoctor is called."""
 
     def __init__(self, out: Path, work: Path) -> None:
-        self.out, self.work = out, work
-        self.state = work / "state.json"
-        self.model = work / "model"
-        self.repo = work / "repo"
-        self.history = work / "history"
-        self.results: dict[str, Any] = (
-            json.loads(self.state.read_text()) if self.state.exists() else {}
-        )
-
-    def save(self, phase: str, result: Any) -> None:
-        self.results[phase] = result
-        for path in (self.state, self.out / "results.json"):
-            path.write_text(json.dumps(self.results, indent=1))
+        super().__init__(out, work)
+        self.model = self.work / "model"
+        self.repo = self.work / "repo"
+        self.history = self.work / "history"
 
     def capdoctor(self, name: str, *arguments: str | Path) -> dict[str, Any]:
         """Run the product with --json; keep what it printed, give what matters of the answer."""
@@ -263,22 +255,7 @@ PHASES: dict[str, Callable[[Visit], Any]] = {
 
 def main() -> int:
     out, work, *wanted = sys.argv[1:]
-    visit = Visit(Path(out), Path(work))
-    visit.out.mkdir(parents=True, exist_ok=True)
-    visit.work.mkdir(parents=True, exist_ok=True)
-    for name in wanted or PHASES:
-        if name in visit.results:
-            continue
-        begin = time.monotonic()
-        try:
-            result = PHASES[name](visit)
-        except (AssertionError, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-            print(f"{name}: failed: {error!r}", flush=True)
-            continue
-        visit.save(name, result)
-        print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
-        print(json.dumps(result)[:1500], flush=True)
-    return 0
+    return phases.do_phases(Visit(Path(out), Path(work)), PHASES, wanted or PHASES)
 
 
 if __name__ == "__main__":

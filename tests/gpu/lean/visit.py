@@ -16,7 +16,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -25,9 +24,16 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
 from bench import time_to_verdict as bench  # noqa: E402 - after the path is set
+from tests.gpu import phases  # noqa: E402
 from tests.gpu.lean import where_time_goes  # noqa: E402
 
-FIRST = ("vllm's own inspection", "shrink, caches shared", "triton cache kept", "no bytecode")
+FIRST = (
+    "garbage collected during imports",
+    "vllm's own inspection",
+    "shrink, caches shared",
+    "triton cache kept",
+    "no bytecode",
+)
 LATER = (
     "triton and inductor caches kept",
     "flashinfer sampler",
@@ -38,37 +44,21 @@ LATER = (
 )
 
 
-@dataclass
-class Visit:
-    """Folders, the state file, and the machine that is measured."""
+class Visit(phases.Visit):
+    """The machine that is measured, and how long that may take in seconds."""
 
-    out: Path
-    work: Path
-    budget: float
-    begin: float = field(default_factory=time.monotonic)
-    results: dict[str, Any] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        """Make the folders, and go on where the state file ends."""
-        self.out.mkdir(parents=True, exist_ok=True)
-        self.work.mkdir(parents=True, exist_ok=True)
-        if self.state.exists():
-            self.results = json.loads(self.state.read_text())
+    def __init__(self, out: Path, work: Path, budget: float) -> None:
+        super().__init__(out, work)
+        self.until = time.monotonic() + budget
         model = ROOT / "tests/data/models/llama_tiny"
         arguments = {"skip_tokenizer_init": True, **json.loads(os.environ.get("LEAN_ARGS", "{}"))}
-        deadline = self.begin + self.budget
         python = os.environ.get("LEAN_PYTHON", sys.executable)
-        self.machine = bench.Machine(self.out, self.work, python, model, arguments, deadline)
+        self.machine = bench.Machine(self.out, self.work, python, model, arguments, self.until)
         self.machine.runs = self.results.get("runs", [])
 
-    @property
-    def state(self) -> Path:
-        return self.work / "state.json"
-
     def save(self, phase: str, result: Any) -> None:
-        self.results |= {phase: result, "runs": self.machine.runs}
-        for path in (self.state, self.out / "results.json"):
-            path.write_text(json.dumps(self.results, indent=1))
+        self.results["runs"] = self.machine.runs
+        super().save(phase, result)
 
 
 def machine(visit: Visit) -> Any:
@@ -144,25 +134,10 @@ PHASES: dict[str, Callable[[Visit], Any]] = {
 
 def main() -> int:
     out, work, *wanted = sys.argv[1:]
-    budget = float(os.environ.get("LEAN_BUDGET", "420"))
-    visit = Visit(Path(out).resolve(), Path(work).resolve(), budget)
-    for name in wanted or PHASES:
-        if name in visit.results:
-            continue
-        if time.monotonic() - visit.begin > budget - 20:
-            print(f"{name}: no time left", flush=True)
-            continue
-        begin = time.monotonic()
-        try:
-            result = PHASES[name](visit)
-        except (AssertionError, OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
-            print(f"{name}: failed: {error!r}", flush=True)
-            continue
-        visit.save(name, result)
-        print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
-        print(json.dumps(result)[:2500], flush=True)
+    visit = Visit(Path(out), Path(work), float(os.environ.get("LEAN_BUDGET", "420")))
+    failed = phases.do_phases(visit, PHASES, wanted or PHASES, until=visit.until - 20)
     shutil.rmtree(visit.work / "runs", ignore_errors=True)
-    return 0
+    return failed
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from tests.gpu.flagship import tree  # noqa: E402 - after the path is set
+from tests.gpu import phases  # noqa: E402 - after the path is set
+from tests.gpu.flagship import tree  # noqa: E402
 
 # The tiny widths of the model that shows the crash, with the depth of DeepSeek-V3.2.
 MODEL = {
@@ -50,21 +51,12 @@ KEPT_FILES = ("engine.log", "outcome.json", "driver.log", "spec.json", "shrunk/c
 ALIKE = ("class", "stage", "fingerprint")
 
 
-class Visit:
-    """Folders, what is known so far, and how capdoctor is called."""
+class Visit(phases.Visit):
+    """Where tree and model lie, and how capdoctor is called."""
 
     def __init__(self, out: Path, work: Path) -> None:
-        self.out, self.work = out, work
-        self.repo, self.model = work / "repo", work / "model"
-        self.state = work / "shrink-state.json"
-        self.results: dict[str, Any] = (
-            json.loads(self.state.read_text()) if self.state.exists() else {}
-        )
-
-    def save(self, phase: str, result: Any) -> None:
-        self.results[phase] = result
-        for path in (self.state, self.out / "results.json"):
-            path.write_text(json.dumps(self.results, indent=1))
+        super().__init__(out, work)
+        self.repo, self.model = self.work / "repo", self.work / "model"
 
     def repro(self, name: str, *more: str | Path) -> dict[str, Any]:
         """Start the model once; give what matters of the answer, keep the run's files in OUT."""
@@ -154,30 +146,11 @@ PHASES: dict[str, Callable[[Visit], dict[str, Any]]] = {
     "released": released,
 }
 DEFAULT = ("prepare", "full", "shrunk", "compare")
-EXPECTED = (OSError, ValueError, KeyError, TypeError, ImportError, subprocess.SubprocessError)
 
 
 def main(out: str, work: str, *wanted: str) -> int:
     """Do the phases; the exit code is 1 if one of them failed."""
-    visit = Visit(Path(out), Path(work))
-    for folder in (visit.out, visit.work):
-        folder.mkdir(parents=True, exist_ok=True)
-    failed = 0
-    for name in wanted or DEFAULT:
-        if name in visit.results:
-            print(f"{name}: done before", flush=True)
-            continue
-        begin = time.monotonic()
-        try:
-            result = PHASES[name](visit)
-        except EXPECTED as error:
-            failed = 1
-            print(f"{name}: failed: {error!r}", flush=True)
-            continue
-        visit.save(name, result)
-        print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
-        print(json.dumps(result)[:2500], flush=True)
-    return failed
+    return phases.do_phases(Visit(Path(out), Path(work)), PHASES, wanted or DEFAULT)
 
 
 if __name__ == "__main__":

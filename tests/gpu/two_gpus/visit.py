@@ -22,6 +22,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
+from tests.gpu import phases  # noqa: E402 - after the path is set
 from tests.gpu.flagship import tree  # noqa: E402 - after the path is set
 from tests.gpu.flagship.aiter_tree import write_tree  # noqa: E402
 from tests.gpu.two_gpus import watching  # noqa: E402
@@ -41,22 +42,13 @@ RUN_SECONDS, LONGEST = 150, 200
 RANKS = ("-tp", "2")
 
 
-class Visit:
-    """Folders, the state file, and how capdoctor is called."""
+class Visit(phases.Visit):
+    """Caches shared by the starts, and how capdoctor is called."""
 
     def __init__(self, out: Path, work: Path) -> None:
-        self.out, self.work = out, work
-        self.state = work / "state.json"
-        self.results: dict[str, Any] = (
-            json.loads(self.state.read_text()) if self.state.exists() else {}
-        )
-        caches = {name: str(work / "caches" / folder) for name, folder in CACHES.items()}
+        super().__init__(out, work)
+        caches = {name: str(self.work / "caches" / folder) for name, folder in CACHES.items()}
         self.env = {**os.environ, **ENGINE_ENV, **caches}
-
-    def save(self, phase: str, result: Any) -> None:
-        self.results[phase] = result
-        for path in (self.state, self.out / "results.json"):
-            path.write_text(json.dumps(self.results, indent=1))
 
     def model(self, name: str) -> Path:
         """Give a folder with the config of a model and nothing else."""
@@ -265,22 +257,7 @@ PHASES: dict[str, Callable[[Visit], Any]] = {
 
 def main() -> int:
     out, work, *wanted = sys.argv[1:]
-    visit = Visit(Path(out).absolute(), Path(work).absolute())
-    visit.out.mkdir(parents=True, exist_ok=True)
-    visit.work.mkdir(parents=True, exist_ok=True)
-    for name in wanted or PHASES:
-        if name in visit.results:
-            continue
-        begin = time.monotonic()
-        try:
-            result = PHASES[name](visit)
-        except Exception as error:  # noqa: BLE001 - no phase may stop the others
-            print(f"{name}: failed: {error!r}", flush=True)
-            continue
-        visit.save(name, result)
-        print(f"{name}: {time.monotonic() - begin:.0f} s", flush=True)
-        print(json.dumps(result)[:1500], flush=True)
-    return 0
+    return phases.do_phases(Visit(Path(out), Path(work)), PHASES, wanted or PHASES)
 
 
 if __name__ == "__main__":

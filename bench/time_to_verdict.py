@@ -54,6 +54,8 @@ NOT_INHERITED = (
     "VLLM_USE_FLASHINFER_SAMPLER",
     "PYTHONDONTWRITEBYTECODE",
     "PYTHONPYCACHEPREFIX",
+    "CAPDOCTOR_FORK_INSPECTION",
+    "CAPDOCTOR_IMPORT_GC",
 )
 
 
@@ -87,12 +89,12 @@ SINGLE = {
             "triton and inductor caches kept", keeps=("TRITON_CACHE_DIR", "TORCHINDUCTOR_CACHE_DIR")
         ),
         Way("vllm's own inspection", variables=(("CAPDOCTOR_FORK_INSPECTION", "0"),)),
+        Way("garbage collected during imports", variables=(("CAPDOCTOR_IMPORT_GC", "1"),)),
         Way("no bytecode", variables=_NO_BYTECODE),
         Way("flashinfer sampler", variables=(("VLLM_USE_FLASHINFER_SAMPLER", "1"),)),
         Way("one process", variables=(("VLLM_ENABLE_V1_MULTIPROCESSING", "0"),)),
         Way("no aot compile", variables=(("VLLM_USE_AOT_COMPILE", "0"),)),
         Way("no compile cache", variables=(("VLLM_DISABLE_COMPILE_CACHE", "1"),)),
-        Way("one compile thread", variables=(("TORCHINDUCTOR_COMPILE_THREADS", "1"),)),
         Way("no plugins", variables=(("VLLM_PLUGINS", ""),)),
     )
 }

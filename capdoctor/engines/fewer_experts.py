@@ -37,14 +37,15 @@ def fewer_experts(config: Mapping[str, Any], ranks: int = 1) -> dict[str, Json]:
     key = experts_field(config)
     if key is None:
         return {}
-    chosen, groups = _chosen(config), config.get("n_group") or 1
+    chosen, groups = _chosen(config), _count(config.get("n_group"))
     per_group = -(-max(_FEWEST, chosen) // groups)
     if groups > 1:
-        per_group = max(per_group, _FEWEST_PER_GROUP, -(-chosen // (config.get("topk_group") or 1)))
+        used = _count(config.get("topk_group"))
+        per_group = max(per_group, _FEWEST_PER_GROUP, -(-chosen // used))
     wanted = per_group * groups
     if _is_power_of_two(config[key]):
         wanted = 1 << (wanted - 1).bit_length()
-    wanted = -(-wanted // ranks) * ranks
+    wanted = -(-wanted // _count(ranks)) * _count(ranks)
     return {key: wanted} if wanted < config[key] else {}
 
 
@@ -52,6 +53,11 @@ def _chosen(config: Mapping[str, Any]) -> int:
     """Give how many experts a token goes to: the most, where layers differ."""
     found = [number for key in _PER_TOKEN for number in _counts(config.get(key))]
     return max(found or _counts(config.get(_GENERATION_OR_EXPERTS)), default=1)
+
+
+def _count(value: Any) -> int:
+    """Give a number above 0 as it is; 1 for anything else, which is the engine's to refuse."""
+    return int(value) if is_count(value) else 1
 
 
 def _counts(value: Any) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from capdoctor.engines.embedded import EXIT_SETUP_FAILED, SETUP_FAILED
@@ -15,6 +15,9 @@ from capdoctor.model import Outcome, ProcessEnd, Stage
 _TITLE = re.compile(r"VLLM::(\w+)")
 _TRACKER = "multiprocessing.resource_tracker"
 _TRACKER_NAME = "resource_tracker"
+_WELL = "exit 0"
+# An end that says itself that something was wrong: no ``exit 0``, no ``unknown``.
+_FAILED = re.compile(r"(?!exit 0\b)(exit|SIG|signal)")
 _ENGINE_NAME = {"vllm": "front end", "embedded": "engine"}
 
 
@@ -57,10 +60,23 @@ def _crash(ended: Ended, kind: str) -> str:
     main = next((end for end in ends if end.pid == ended.main_pid), None)
     text = f"the {_ENGINE_NAME[kind]} ended with {main.end if main else 'unknown'}"
     text += f" in stage {ended.stage.value}"
-    first = next((end for end in ends if end.name != _TRACKER_NAME), None)
-    if first is not None and first is not main:
-        text += f"; first to go was {first.name} {first.pid} ({first.end})"
-    return text
+    before = ends[: ends.index(main)] if main else ends
+    return text + _who_went([end for end in before if end.name != _TRACKER_NAME])
+
+
+def _who_went(before: Sequence[ProcessEnd]) -> str:
+    """Name who went before the process that we started, the first that is to be blamed.
+
+    A worker that met an error tells the engine process, and ends well when it is told to: that it
+    was quicker than those who told it explains nothing, and its ``exit 0`` would look like a cause.
+    """
+    if not before:
+        return ""
+    first = before[0]
+    failed = next((end for end in before if _FAILED.match(end.end)), None)
+    if not first.end.startswith(_WELL) or failed is None:
+        return f"; first to go was {first.name} {first.pid} ({first.end})"
+    return f"; first seen to fail was {failed.name} {failed.pid} ({failed.end})"
 
 
 def exit_code(ended: Ended) -> int | None:

@@ -96,7 +96,7 @@ def _is_id_list(field: LayerField, depth: int) -> bool:
     if not field.value or not re.search(rules()["ids"], field.name):
         return False
     if isinstance(field.value, str):
-        return bool(re.fullmatch(r"\s*\d+(\s*,\s*\d+)*\s*", field.value))
+        return bool(re.fullmatch(r"\s*\d{1,6}(\s*,\s*\d{1,6})*\s*", field.value))
     return all(
         isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= depth for n in field.value
     )

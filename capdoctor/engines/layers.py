@@ -21,12 +21,17 @@ from capdoctor.engines.layer_fields import (
 from capdoctor.model import Json
 
 _FEWEST = 2
+_MOST = 10_000  # no model has as many; a number beyond is a mistake, and costs memory to look at
 Column = Sequence[Any]
 
 
 def depth_field(config: Mapping[str, Any]) -> str | None:
-    """Give the name of the field that holds the number of layers."""
-    return next((key for key in rules()["depth"] if is_count(config.get(key))), None)
+    """Give the name of the field that holds the number of layers, if it is one to believe."""
+    return next((key for key in rules()["depth"] if _is_depth(config.get(key))), None)
+
+
+def _is_depth(value: Any) -> bool:
+    return is_count(value) and int(value) <= _MOST
 
 
 def depth_of(config: Mapping[str, Any]) -> int | None:
@@ -55,7 +60,7 @@ def kept_layers(config: Mapping[str, Any], depth: int, more: Sequence[Column] = 
     config = _completed(config)
     of = kinds(config, depth, more)
     firsts = sorted({of.index(kind) for kind in of})
-    if any(config[rule["field"]] > 1 for rule in _periods(config)):
+    if _cycles(config) or any(config[rule["field"]] > 1 for rule in _periods(config)):
         return list(range(min(depth, max(_FEWEST, firsts[-1] + 1))))
     picked = set(firsts)
     for index in firsts:
@@ -99,7 +104,7 @@ def _put(cut: dict[str, Json], config: Mapping[str, Any], field: LayerField, val
 
 def _completed(config: Mapping[str, Any]) -> dict[str, Any]:
     """Add what the model's type takes for fields that are left out."""
-    assumed = rules()["assumed"].get(config.get("model_type"), {})
+    assumed = rules()["assumed"].get(str(config.get("model_type")), {})
     return {**config, **{key: value for key, value in assumed.items() if config.get(key) is None}}
 
 
@@ -120,6 +125,14 @@ def _columns(config: Mapping[str, Any], depth: int) -> Iterator[Column]:
             yield [index >= depth - value for index in range(depth)]
     for rule in _periods(config):
         yield [_on_beat(config, rule, index) for index in range(depth)]
+    for cycle in _cycles(config):
+        yield [_hashable(cycle[index % len(cycle)]) for index in range(depth)]
+
+
+def _cycles(config: Mapping[str, Any]) -> list[list[Any]]:
+    """Give the lists by which kinds repeat, where they do."""
+    lists = [config.get(key) for key in rules()["cycles"]]
+    return [found for found in lists if isinstance(found, list) and len(found) > 1]
 
 
 def _periods(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -134,7 +147,7 @@ def _periods(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 def _on_beat(config: Mapping[str, Any], rule: Mapping[str, Any], index: int) -> bool:
     offset = config.get(rule.get("offset_field", ""), rule.get("offset", 0))
-    step = index + int(rule["shift"]) - int(offset or 0)
+    step = index + int(rule["shift"]) - (int(offset) if is_count(offset) else 0)
     step = max(step, 0) if rule.get("clipped") else step
     return bool(step % config[rule["field"]] == 0)
 

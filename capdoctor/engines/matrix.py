@@ -8,7 +8,7 @@ once one is seen to start, the costlier ones run no further than past the stage 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
@@ -65,7 +65,7 @@ def run_matrix(
         for mode in sorted(graph_modes(), key=lambda mode: mode.name != _EAGER):
             matrix.run(mode)
         rows = tuple(matrix.rows[mode.name] for mode in graph_modes())
-        verified = workarounds(base, rows)
+        verified = workarounds(base, rows, matrix.became)
         return series.written(replace(base, matrix=rows, workarounds_verified=verified))
 
 
@@ -78,6 +78,7 @@ class _Matrix:
     rows: dict[str, MatrixRow] = field(default_factory=dict)
     asked: dict[str, str] = field(default_factory=dict)
     settled: dict[str, str] = field(default_factory=dict)
+    became: dict[str, str | None] = field(default_factory=dict)
     alike_in_eager: bool = False
 
     def first(self) -> RunOutcome:
@@ -106,6 +107,8 @@ class _Matrix:
         except CannotDo:
             return MatrixRow(mode.name, Outcome.SETUP_FAILED, None, 0.0)
         except SameStart as same:
+            self.series.listener.run_ending(f"the engine starts as in the run {same.name!r}")
+            self.became[mode.name] = self.became[same.name]
             return self._same(mode, same)
         self._learn(mode.name, watch)
         if mode.name == _EAGER:
@@ -130,6 +133,7 @@ class _Matrix:
         return ConfigListener(self.series.listener, self.asked, self.settled)
 
     def _learn(self, name: str, watch: ConfigListener) -> None:
+        self.became[name] = watch.config.mode
         if watch.config.asked is not None and watch.config.settled is not None:
             self.asked.setdefault(watch.config.asked, name)
             self.settled.setdefault(watch.config.settled, name)
@@ -146,18 +150,31 @@ def _fails_alike_before_graphs(base: RunOutcome | None, eager: RunOutcome) -> bo
     return bool(first.fingerprint) and first.fingerprint == second.fingerprint
 
 
-def workarounds(base: RunOutcome, rows: Sequence[MatrixRow]) -> tuple[Workaround, ...]:
-    """Give the modes that got an engine going which fails as it was asked for, cheapest first."""
+def workarounds(
+    base: RunOutcome, rows: Sequence[MatrixRow], became: Mapping[str, str | None] | None = None
+) -> tuple[Workaround, ...]:
+    """Give the modes that got an engine going which fails as it was asked for, cheapest first.
+
+    ``became`` says what the engine made of each mode, where it said so: a mode that it takes for
+    another is no cheaper than that one, which stands for both.
+    """
     if base.outcome in GOOD:
         return ()
     good = {row.mode: row.outcome for row in rows if row.outcome in GOOD}
-    return tuple(_workaround(mode, good[mode.name]) for mode in graph_modes() if mode.name in good)
+    others = {mode.engine_name: mode.name for mode in graph_modes()}
+    taken_for = {name: others.get(mode or "") for name, mode in (became or {}).items()}
+    return tuple(
+        _workaround(mode, good[mode.name])
+        for mode in graph_modes()
+        if mode.name in good
+        and (mode.name == _EAGER or taken_for.get(mode.name) in (None, mode.name))
+    )
 
 
 def _workaround(mode: GraphMode, outcome: Outcome) -> Workaround:
     stopped = outcome is Outcome.STOPPED_AFTER_STAGE
-    limit = " (seen to pass the stage, not to the end of start-up)" if stopped else ""
-    return Workaround(mode.do + limit, mode.cost)
+    limit = "; seen to pass the stage, not to the end of start-up" if stopped else ""
+    return Workaround(mode.do, mode.cost + limit)
 
 
 def _class(diagnosis: Diagnosis | None) -> str | None:

@@ -13,6 +13,8 @@ from capdoctor.errors import CannotDo
 
 _HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?\Z")
 _CONFIG_HINT = "give a folder that holds a model's config.json (weights are not needed)"
+_MISTRAL = "params.json"  # a config in Mistral's own format
+_MISTRAL_WEIGHTS = "consolidated*.safetensors"
 _TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "tekken.json")
 
 
@@ -20,8 +22,8 @@ _TOKENIZERS = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "te
 class Model:
     """A model to start: ``name`` is what the engine is given.
 
-    ``config`` is its config.json, None for a hub id that is not in the local cache; ``folder`` is
-    where that lies.
+    ``config`` is its config.json, None for a hub id that is not in the local cache and for a model
+    that has a params.json alone; ``folder`` is where they lie.
     """
 
     name: str
@@ -30,6 +32,14 @@ class Model:
     has_tokenizer: bool
     has_processor: bool
     folder: Path | None = None
+
+    def in_mistral_format(self, config_format: object = None) -> bool:
+        """Say whether vLLM reads params.json, under this ``config_format`` or by its own choice."""
+        if self.folder is None or not (self.folder / _MISTRAL).exists():
+            return config_format == "mistral"
+        if config_format in (None, "auto"):
+            return self.config is None or any(self.folder.glob(_MISTRAL_WEIGHTS))
+        return config_format == "mistral"
 
 
 def find_model(name: str) -> Model:
@@ -59,12 +69,12 @@ def _expanded(path: str) -> Path:
 
 def _local(folder: Path) -> Model:
     config = folder / "config.json"
-    if not config.is_file():
+    if not config.is_file() and not (folder / _MISTRAL).is_file():
         raise CannotDo(f"the model folder {folder} has no config.json", _CONFIG_HINT)
     return Model(
         name=str(folder.absolute()),
         local=True,
-        config=_read_config(config),
+        config=_read_config(config) if config.is_file() else None,
         has_tokenizer=any((folder / file).exists() for file in _TOKENIZERS),
         has_processor=any(folder.glob("*processor_config.json")),
         folder=folder.absolute(),

@@ -13,7 +13,7 @@ import capdoctor
 from capdoctor.capture import scenarios
 from capdoctor.engines.defaults import vllm_defaults
 from capdoctor.engines.in_target import start_vllm
-from capdoctor.engines.leanings import leanings
+from capdoctor.engines.leanings import forget_bytecode, leanings
 from capdoctor.engines.models import Model, find_model
 from capdoctor.engines.overlay import OverlayInfo, build_overlay
 from capdoctor.engines.pythons import TargetPython, find_python, git_commit
@@ -88,6 +88,12 @@ def prepare(spec: EngineSpec, root: Path) -> Prepared:
     return Prepared(spec, info, target, model, overlay, arguments, changes, lean.variables)
 
 
+def forget(prepared: Prepared) -> None:
+    """Remove what a start left in the user's cache for the sake of this overlay alone."""
+    if prepared.overlay is not None:
+        forget_bytecode(prepared.variables, prepared.overlay.root)
+
+
 def _check_current_folder() -> None:
     """An engine inherits it; torch and vLLM die without a word where it was removed."""
     try:
@@ -126,7 +132,9 @@ def _arguments(
     arguments: dict[str, Json] = dict(spec.engine_args)
     if spec.tensor_parallel_size is not None:
         arguments["tensor_parallel_size"] = spec.tensor_parallel_size
-    return shrunk_arguments(model, arguments, root) if spec.shrink else (arguments, ())
+    if not spec.shrink:
+        return arguments, ()
+    return shrunk_arguments(model, arguments, root, spec.extra_args)
 
 
 def command_for(prepared: Prepared, folder: RunFolder) -> list[str]:

@@ -13,8 +13,9 @@ from typing import Any
 
 from capdoctor.model import Json
 
-_NAME = re.compile(r"((?:[\w*]+\.)*layers\.)(\d+)(?=\.|$)(.*)", re.DOTALL)
+_NAME = re.compile(r"((?:[\w*]+\.)*layers\.)(\d{1,6})(?=\.|$)(.*)", re.DOTALL)
 _NOT_OURS = re.compile(r"visi|visual|audio|image|encoder|mtp|draft")
+_PATTERN = re.compile(r"re:.*layers\\?\.(?:\((?:\?:)?)?\[?\d(?!-9\])", re.DOTALL)
 _EXPERT = re.compile(r"\bexperts\.\d+")
 
 
@@ -27,6 +28,15 @@ def treatment(config: Mapping[str, Any], depth: int) -> list[frozenset[str]]:
             rest = _EXPERT.sub("experts.*", layer[2])
             said[layer[1]].add(f"{path}:{layer[0]}*{rest}={value!r}")
     return [frozenset(each) for each in said]
+
+
+def has_patterns_with_numbers(config: Any) -> bool:
+    """Say whether a regular expression for modules speaks of layers by their number."""
+    if isinstance(config, Mapping):
+        return any(map(has_patterns_with_numbers, (*config, *config.values())))
+    if isinstance(config, list):
+        return any(map(has_patterns_with_numbers, config))
+    return isinstance(config, str) and _PATTERN.match(config) is not None
 
 
 def renamed(config: Mapping[str, Any], depth: int, kept: Sequence[int]) -> dict[str, Json]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from capdoctor.engines.interrupts import Interrupts
 from capdoctor.engines.listener import Quiet, RunListener
-from capdoctor.engines.prepare import Prepared, prepare, repro_command, with_graph_mode
+from capdoctor.engines.prepare import Prepared, forget, prepare, repro_command, with_graph_mode
 from capdoctor.engines.rundir import RunFolder, run_folder, write_text
 from capdoctor.engines.start import SCHEMA, Diagnose, run, run_prepared, summary
 from capdoctor.model import EngineSpec, Outcome, RunOutcome, Stage
@@ -100,8 +100,9 @@ def series_of(
         Interrupts(repro_command(spec, *again)) as interrupts,
         run_folder(spec.out, spec.model) as top,
     ):
+        prepared = prepare(spec, top.root)
         try:
-            prepared = prepare(spec, top.root)
             yield Series(prepared, top, listener or Quiet(), interrupts, diagnose)
         finally:
+            forget(prepared)
             shutil.rmtree(top.caches, ignore_errors=True)

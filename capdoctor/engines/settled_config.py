@@ -11,6 +11,7 @@ from capdoctor.model import Stage
 
 _CONFIG = re.compile(r"Initializing a V1 LLM engine \(.*?\) with config: (.*)")
 _MODE = re.compile(r"(cudagraph_mode'?\"?\s*[:=]\s*)(<CUDAGraphMode\.(\w+)[^>]*>|[\w.]+)")
+_LONGEST_LINE = 50_000  # the configuration has about 6,000 characters
 # vLLM resolves the mode against what the attention backend can do, and says so if it changes it.
 _RESOLVED = re.compile(r"setting cudagraph_mode=(?:CUDAGraphMode\.)?(\w+)")
 # By then the mode is resolved, and nothing has been captured yet.
@@ -38,13 +39,21 @@ class SettledConfig:
     resolved: str | None = None
 
     def take_in(self, line: str) -> None:
-        """Read a line of the log."""
+        """Read a line of the log; one that is too long to be an engine's says nothing."""
+        if len(line) > _LONGEST_LINE:
+            return
         config = _CONFIG.search(line)
         if config is not None and _MODE.search(config[1]):
             self.asked = config[1].strip()
         resolved = _RESOLVED.search(line)
         if resolved is not None:
             self.resolved = resolved[1]
+
+    @property
+    def mode(self) -> str | None:
+        """The graph mode that it came down to, by vLLM's name."""
+        found = _MODE.search(self.asked) if self.asked else None
+        return self.resolved or (_bare(found[3] or found[2]) if found else None)
 
     @property
     def settled(self) -> str | None:
@@ -54,6 +63,10 @@ class SettledConfig:
         return _MODE.sub(
             lambda found: found[1] + (self.resolved or found[3] or found[2]), self.asked
         )
+
+
+def _bare(mode: str) -> str:
+    return mode.removeprefix("CUDAGraphMode.")
 
 
 class ConfigListener:

@@ -11,13 +11,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from capdoctor.engines.asked import Asked
 from capdoctor.engines.fewer_experts import experts_field, fewer_experts
 from capdoctor.engines.layer_fields import is_count, rules
 from capdoctor.engines.layers import cut_fields, depth_field, depth_of, kept_layers
 from capdoctor.engines.nested import differences, merged, replaced, without
-from capdoctor.engines.quantized_layers import renamed, treatment
+from capdoctor.engines.quantized_layers import has_patterns_with_numbers, renamed, treatment
 from capdoctor.model import Json
 
+_COMPILATION = "compilation_config"
 _QUANTIZATION = "quantization_config"
 _DRAFT_LAYERS = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_layers")
 _STACK_LAYERS = 2
@@ -28,6 +30,11 @@ _SEQUENCES = 8
 # Of a smaller engine too, but only where the release knows it: those before 0.17 may not.
 SMALLER: Mapping[str, Json] = {"enable_flashinfer_autotune": False}
 _CAPTURE_SIZES: Sequence[int] = (1, 2, 4, 8)
+_BY_NUMBER = "all layers stay: the draft model may take what they give, by their numbers"
+_PATTERNS = (
+    "quantization_config: patterns with the numbers of layers are left as they are, so that other"
+    " layers than in the full model may be quantised"
+)
 _UNKNOWN = "no field that holds the number of layers is known in this config: it is left as it is"
 
 
@@ -51,38 +58,13 @@ class Shrunk:
         ``hf_overrides`` loses what `config` holds already, in its cut form.
         """
         arguments = {**self.engine_args, **given}
-        compilation = self.engine_args.get("compilation_config")
-        if isinstance(compilation, dict) and "compilation_config" in given:
-            asked = given["compilation_config"]
-            mine = {} if _sizes_asked(asked) else compilation
-            whole = merged(mine, asked) if isinstance(asked, dict) else asked
-            arguments["compilation_config"] = whole
+        mine, asked = self.engine_args.get(_COMPILATION), given.get(_COMPILATION)
+        if isinstance(mine, dict) and isinstance(asked, dict):
+            arguments[_COMPILATION] = merged(mine, asked)
         overrides = without(_mapping(given.get("hf_overrides")), self.overrides)
         if overrides:
             return {**arguments, "hf_overrides": overrides}
         return {key: value for key, value in arguments.items() if key != "hf_overrides"}
-
-
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What the user's arguments say about the model.
-
-    ``drafts``: draft layers are used; ``ranks``: among so many the experts are shared out.
-    """
-
-    overrides: Mapping[str, Any]
-    drafts: bool
-    ranks: int
-
-    @classmethod
-    def of(cls, given: Mapping[str, Json]) -> _Asked:
-        ranks = given.get("tensor_parallel_size") if given.get("enable_expert_parallel") else 1
-        overrides = _mapping(given.get("hf_overrides"))
-        drafts = bool(given.get("speculative_config"))
-        return cls(overrides, drafts, ranks if isinstance(ranks, int) else 1)
-
-    def inside(self, key: str) -> _Asked:
-        return _Asked(_mapping(self.overrides.get(key)), self.drafts, self.ranks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,18 +87,21 @@ def shrink(
     stays. ``quantization`` is what a model has in a file of its own.
     """
     given = given or {}
-    asked = _Asked.of(given)
+    asked = Asked.of(given)
     full = merged(config, asked.overrides)
     cut = _nest(full, asked, quantization)
     engine_args, said = _small_engine(full, given)
     changes = [] if cut.depth is not None or cut.overrides else [_UNKNOWN]
+    changes += [_BY_NUMBER] if asked.by_number else []
     changes += [_sentence(*change) for change in differences(full, cut.overrides)]
+    if cut.overrides and any(map(has_patterns_with_numbers, (full, quantization))):
+        changes.append(_PATTERNS)
     own = renamed(quantization, cut.depth, cut.kept) if quantization and cut.depth else None
     small = replaced(full, cut.overrides, rules()["nested"])
     return Shrunk(small, cut.overrides, engine_args, tuple(changes + said), own)
 
 
-def _nest(config: Mapping[str, Any], asked: _Asked, outer: Mapping[str, Any] | None) -> _Cut:
+def _nest(config: Mapping[str, Any], asked: Asked, outer: Mapping[str, Any] | None) -> _Cut:
     """Shrink a config and the language models inside it: an omni model nests them two deep.
 
     ``outer`` is the quantisation config of what is around this config.
@@ -138,7 +123,7 @@ def _nest(config: Mapping[str, Any], asked: _Asked, outer: Mapping[str, Any] | N
     return cut
 
 
-def _level(config: Mapping[str, Any], asked: _Asked, names: Mapping[str, Any] | None) -> _Cut:
+def _level(config: Mapping[str, Any], asked: Asked, names: Mapping[str, Any] | None) -> _Cut:
     """Shrink one config, without what is nested in it."""
     cut = _fewer_layers(config, asked, names or {})
     overrides = {**_fewer_stacks(config, asked), **cut.overrides}
@@ -149,7 +134,7 @@ def _level(config: Mapping[str, Any], asked: _Asked, names: Mapping[str, Any] | 
     return _Cut(overrides, cut.depth, cut.kept)
 
 
-def _fewer_experts(config: Mapping[str, Any], asked: _Asked) -> dict[str, Json]:
+def _fewer_experts(config: Mapping[str, Any], asked: Asked) -> dict[str, Json]:
     """Cut the experts of a config, and of a part of it that describes the layers' networks."""
     found: dict[str, Json] = {}
     if experts_field(config) not in asked.overrides:
@@ -162,12 +147,12 @@ def _fewer_experts(config: Mapping[str, Any], asked: _Asked) -> dict[str, Json]:
     return found
 
 
-def _fewer_layers(config: Mapping[str, Any], asked: _Asked, names: Mapping[str, Any]) -> _Cut:
+def _fewer_layers(config: Mapping[str, Any], asked: Asked, names: Mapping[str, Any]) -> _Cut:
     name, depth = depth_field(config), depth_of(config)
     if depth is None:
         return _Cut({})
     kept: Sequence[int] = range(depth)
-    if name not in asked.overrides:
+    if name not in asked.overrides and not asked.by_number:
         kept = kept_layers(config, depth, [treatment(names, depth)])
     if len(kept) >= depth:
         return _Cut({}, depth, range(depth))
@@ -175,7 +160,7 @@ def _fewer_layers(config: Mapping[str, Any], asked: _Asked, names: Mapping[str, 
     return _Cut({**({name: len(kept)} if name else {}), **cut}, depth, kept)
 
 
-def _fewer_stacks(config: Mapping[str, Any], asked: _Asked) -> dict[str, Json]:
+def _fewer_stacks(config: Mapping[str, Any], asked: Asked) -> dict[str, Json]:
     """Cut the stacks of an encoder and a decoder, each of layers that are alike."""
     stacks = [key for key in rules()["stacks"] if is_count(config.get(key))]
     return {
@@ -192,13 +177,10 @@ def _small_engine(
     arguments: dict[str, Json] = {
         "max_model_len": min(_LONGEST_SEQUENCE, longest),
         "max_num_seqs": _SEQUENCES,
-        "compilation_config": {"cudagraph_capture_sizes": list(_CAPTURE_SIZES)},
+        _COMPILATION: {"cudagraph_capture_sizes": list(_CAPTURE_SIZES)},
     }
-    arguments = {
-        key: value
-        for key, value in arguments.items()
-        if key not in given or key == "compilation_config"
-    }
+    left = {_COMPILATION} if _sizes_left(given.get(_COMPILATION, {})) else set()
+    arguments = {key: value for key, value in arguments.items() if key not in given or key in left}
     return arguments, [f"engine: {key}={_short(value)}" for key, value in arguments.items()]
 
 
@@ -212,8 +194,9 @@ def _longest(config: Mapping[str, Any]) -> int | None:
     return next((length for length in found if length is not None), None)
 
 
-def _sizes_asked(compilation: Json) -> bool:
-    return isinstance(compilation, dict) and any("capture_size" in key for key in compilation)
+def _sizes_left(compilation: Json) -> bool:
+    """Say whether the sizes to capture can be put beside what is asked of the compilation."""
+    return isinstance(compilation, dict) and not any("capture_size" in key for key in compilation)
 
 
 def _mapping(value: Any) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from capdoctor.engines.gpus.of_run import watch_memory, with_memory
 from capdoctor.engines.interrupts import Interrupts
 from capdoctor.engines.judge import exit_code, outcome_of, process_ends
 from capdoctor.engines.listener import Quiet, RunListener
-from capdoctor.engines.prepare import Prepared, command_for, prepare, repro_command
+from capdoctor.engines.prepare import Prepared, command_for, forget, prepare, repro_command
 from capdoctor.engines.rundir import RunFolder, run_folder, write_json, write_text, writing
 from capdoctor.engines.runlog import RunLog
 from capdoctor.engines.runner_report import RunnerReport
@@ -65,7 +65,10 @@ def run(
         run_folder(spec.out, spec.model) as folder,
     ):
         prepared = prepare(spec, folder.root)
-        return run_prepared(prepared, folder, listener or Quiet(), interrupts, diagnose)
+        try:
+            return run_prepared(prepared, folder, listener or Quiet(), interrupts, diagnose)
+        finally:
+            forget(prepared)
 
 
 def run_prepared(

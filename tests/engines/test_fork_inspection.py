@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from capdoctor.engines.in_target import start_vllm
+from capdoctor.engines.in_target import fork_inspection, start_vllm
 
 REGISTRY = """
 import os
@@ -36,6 +37,12 @@ import dataclasses
 class EngineArgs:
     model: str = "m"
 """
+# A class that can be pickled in the fork, and not be found again in the front end.
+LOCAL = """import sys, types
+            class Here: ...
+            Here.__module__, Here.__qualname__ = "here", "Here"
+            sys.modules["here"] = types.SimpleNamespace(Here=Here)
+            return Here"""
 PLATFORM = "class P:\n    def is_cpu(self): return False\ncurrent_platform = P()\n"
 
 
@@ -75,7 +82,7 @@ def test_the_class_is_looked_at_in_a_fork_and_that_is_said(tmp_path: Path) -> No
     saw, report, _ = start(tmp_path)
     assert saw["told"]["way"] == "fork"
     assert saw["told"]["pid"] != saw["front_end"]
-    assert report["lean"] == [start_vllm.FORKED]
+    assert fork_inspection.FORKED in report["lean"]
     assert report["step"] == "ready"
 
 
@@ -111,6 +118,8 @@ def test_a_large_answer_comes_through_whole(tmp_path: Path) -> None:
         "os.kill(os.getpid(), 11)",
         "return lambda: None",
         "import no_such_module",
+        LOCAL,
+        "open('/proc/self/fd/0').read(); return input()",
     ],
 )
 def test_what_goes_wrong_in_the_fork_is_left_to_vllms_own_way(tmp_path: Path, look: str) -> None:
@@ -118,14 +127,14 @@ def test_what_goes_wrong_in_the_fork_is_left_to_vllms_own_way(tmp_path: Path, lo
     saw, report, printed = start(tmp_path)
     assert saw["told"]["way"] == "vllm's own"
     assert saw["told"]["pid"] == saw["front_end"]
-    assert "lean" not in report
+    assert fork_inspection.FORKED not in report.get("lean", [])
     assert printed == ""
 
 
 def test_a_fork_that_hangs_is_ended(tmp_path: Path) -> None:
     code = (
         "import importlib.util as u, time\n"
-        f"spec = u.spec_from_file_location('runner', {start_vllm.__file__!r})\n"
+        f"spec = u.spec_from_file_location('runner', {fork_inspection.__file__!r})\n"
         "runner = u.module_from_spec(spec); spec.loader.exec_module(runner)\n"
         "runner._FORK_SECONDS = 1\n"
         "print(runner._forked(lambda: time.sleep(60)))\n"
@@ -136,11 +145,60 @@ def test_a_fork_that_hangs_is_ended(tmp_path: Path) -> None:
     assert done.stdout.strip() == "b''"
 
 
+def test_a_fork_that_turns_its_alarm_off_and_hangs_is_ended_too() -> None:
+    """As transformers does when it asks whether to trust a model's code."""
+    code = (
+        "import signal, time, sys\n"
+        "from capdoctor.engines.in_target import fork_inspection as runner\n"
+        "runner._FORK_SECONDS = 1\n"
+        "print(runner._forked(lambda: (signal.alarm(0), time.sleep(60))))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stdout.strip() == "b''"
+
+
+def test_what_the_fork_leaves_running_keeps_nobody_waiting(tmp_path: Path) -> None:
+    look = 'os.fork() or time.sleep(20); return {"way": "fork"}'
+    make_vllm(tmp_path, f"import time; {look}")
+    begin = time.monotonic()
+    saw, _, _ = start(tmp_path)
+    assert saw["told"]["way"] == "fork"
+    assert time.monotonic() - begin < 15
+
+
+@pytest.mark.parametrize("failing", ["fork", "waitpid"])
+def test_where_no_process_can_be_had_vllm_goes_its_own_way(tmp_path: Path, failing: str) -> None:
+    broken = f"import os\ndef full(*_): raise BlockingIOError(11, 'full')\nos.{failing} = full\n"
+    make_vllm(tmp_path, 'return {"way": "fork"}', broken + REGISTRY)
+    saw, report, printed = start(tmp_path)
+    assert saw["told"]["way"] == "vllm's own"
+    assert fork_inspection.FORKED not in report.get("lean", [])
+    assert printed == ""
+
+
+@pytest.mark.parametrize("asked", ["default", "error"])
+def test_pythons_warning_of_threads_and_forks_is_not_in_the_engines_log(
+    tmp_path: Path, asked: str
+) -> None:
+    """Python from 3.12 on gives it, and shows it: the runner is ``__main__``."""
+    warns = (
+        "import os, warnings\nreally = os.fork\ndef fork():\n"
+        "    warnings.warn('multi-threaded', DeprecationWarning, stacklevel=2)\n"
+        "    return really()\nos.fork = fork\n"
+    )
+    make_vllm(tmp_path, 'return {"way": "fork"}', warns + REGISTRY)
+    saw, _, printed = start(tmp_path, PYTHONWARNINGS=asked)
+    assert saw["told"] == {"way": "fork"}
+    assert printed == ""
+
+
 def test_the_user_can_leave_it_to_vllm(tmp_path: Path) -> None:
     make_vllm(tmp_path, 'return {"way": "fork"}')
-    saw, report, _ = start(tmp_path, **{start_vllm.FORK_SWITCH: "0"})
+    saw, report, _ = start(tmp_path, **{fork_inspection.FORK_SWITCH: "0"})
     assert saw["told"]["way"] == "vllm's own"
-    assert "lean" not in report
+    assert fork_inspection.FORKED not in report.get("lean", [])
 
 
 def test_a_release_that_does_it_in_another_way_is_left_alone(tmp_path: Path) -> None:
@@ -148,4 +206,4 @@ def test_a_release_that_does_it_in_another_way_is_left_alone(tmp_path: Path) -> 
     saw, report, _ = start(tmp_path)
     assert saw["told"] is None
     assert report["step"] == "ready"
-    assert "lean" not in report
+    assert fork_inspection.FORKED not in report.get("lean", [])

@@ -56,6 +56,42 @@ def test_who_vanished_first_is_named() -> None:
     assert reason == expected + "first to go was Worker_TP1 12 (SIGSEGV)"
 
 
+def of_a_crash(*others: tuple[str, int | None]) -> str:
+    """Give what follows on the end of the front end when others went before it, in this order."""
+    gone = [
+        Departure(20 + at, f"VLLM::{name}", 10.0 + at / 10, status, by_us=False)
+        for at, (name, status) in enumerate(others)
+    ]
+    names = {20 + at: name for at, (name, _) in enumerate(others)}
+    ended = replace(ENDED, departures=[*gone, *ENDED.departures], names=names)
+    return outcome_of(ended, "vllm", {})[1].partition("; ")[2]
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        # As two ranks of a real engine went: both had told their error, then were told to end.
+        (
+            [("Worker_TP1", 0), ("Worker_TP0", None), ("EngineCore", EXIT_1)],
+            "first seen to fail was EngineCore 22 (exit 1)",
+        ),
+        (
+            [("Worker_TP1", 0), ("Worker_TP0", int(signal.SIGSEGV)), ("EngineCore", EXIT_1)],
+            "first seen to fail was Worker_TP0 21 (SIGSEGV)",
+        ),
+        ([("Worker_TP1", None), ("EngineCore", EXIT_1)], "first to go was Worker_TP1 20 (unknown)"),
+        ([("Worker_TP1", EXIT_1), ("Worker_TP0", 0)], "first to go was Worker_TP1 20 (exit 1)"),
+        ([("Worker_TP1", 0)], "first to go was Worker_TP1 20 (exit 0)"),
+        ([("Worker_TP1", 0), ("EngineCore", None)], "first to go was Worker_TP1 20 (exit 0)"),
+        ([], ""),
+    ],
+)
+def test_a_process_that_ended_well_is_not_named_where_another_failed(
+    others: list[tuple[str, int | None]], told: str
+) -> None:
+    assert of_a_crash(*others) == told
+
+
 def test_a_worker_that_went_later_is_not_blamed() -> None:
     _, reason = outcome_of(with_worker(EXIT_1, seconds=12.5), "vllm", {})
     assert "first to go" not in reason

@@ -203,3 +203,17 @@ def test_a_list_of_all_layers_tells_how_many_they_are(
     config: dict[str, Any], depth: int | None
 ) -> None:
     assert depth_of(config) == depth
+
+
+@given(st.lists(st.sampled_from([None, 512, 4096]), min_size=1, max_size=5), st.integers(1, 24))
+def test_a_list_that_is_gone_through_again_and_again_keeps_its_meaning(
+    windows: list[Any], depth: int
+) -> None:
+    config = {"num_hidden_layers": depth, "interleaved_sliding_window": windows}
+    kept = kept_layers(config, depth)
+    left = cut_fields(config, depth, kept).get("interleaved_sliding_window", windows)
+    assert isinstance(left, list)
+    built = [left[index % len(left)] for index in range(len(kept))]
+    full = [windows[index % len(windows)] for index in range(depth)]
+    assert built == full[: len(kept)]
+    assert set(built) == set(full)

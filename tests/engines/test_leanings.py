@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from capdoctor.engines.leanings import leanings
+from capdoctor.engines.leanings import forget_bytecode, leanings
 from capdoctor.engines.pythons import InstalledVllm, TargetPython
 from capdoctor.folders import cache_folder
 from capdoctor.model import EngineSpec, Stage
@@ -56,6 +56,9 @@ def test_a_run_that_may_be_about_the_sampler_keeps_it(
         replace(GRAPHS, engine_args={"speculative_config": {"method": "ngram"}}),
         replace(GRAPHS, extra_args=("--speculative-config", "{}")),
         replace(GRAPHS, extra_args=("--spec-method=mtp",)),
+        replace(GRAPHS, extra_args=("-sc.method=mtp",)),
+        replace(GRAPHS, extra_args=("--config", "all.yaml")),  # which may ask for one
+        replace(GRAPHS, extra_args=("--config=all.yaml",)),
     ],
 )
 def test_a_draft_model_samples_inside_the_graphs(target: TargetPython, spec: EngineSpec) -> None:
@@ -82,6 +85,39 @@ def test_bytecode_is_kept_where_nobody_meets_it_if_the_installation_has_none(
         "PYTHONDONTWRITEBYTECODE": "",
     }
     assert "bytecode" in found.changes[0]
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o702])
+def test_bytecode_is_not_kept_where_others_could_put_some(
+    target: TargetPython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+) -> None:
+    """It is run unread, and whoever knows the wheel can make some that is taken for current."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    other = replace(target, version="3.11.9")
+    assert PREFIX in made(other)
+    (tmp_path / "cache").chmod(mode)
+    assert made(other, EngineSpec("vllm", "m")) == {}
+
+
+def test_bytecode_is_not_kept_where_no_folder_can_be_made(
+    target: TargetPython, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").write_text("a file")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    assert made(replace(target, version="3.11.9"), EngineSpec("vllm", "m")) == {}
+
+
+def test_bytecode_of_sources_that_are_gone_goes_and_no_other(tmp_path: Path) -> None:
+    overlay, site = tmp_path / "run/overlay", tmp_path / "site"
+    cache = tmp_path / "cache"
+    for folder in (overlay, site):
+        kept = cache.joinpath(*folder.parts[1:]) / "vllm"
+        kept.mkdir(parents=True)
+        (kept / "x.cpython-312.pyc").touch()
+    forget_bytecode({}, overlay)
+    assert len(list(cache.rglob("*.pyc"))) == 2
+    forget_bytecode({PREFIX: str(cache)}, overlay)
+    assert [path.relative_to(cache).parts[-3] for path in cache.rglob("*.pyc")] == ["site"]
 
 
 def test_the_users_own_place_for_bytecode_stands(target: TargetPython) -> None:

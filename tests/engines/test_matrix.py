@@ -92,7 +92,7 @@ def test_once_a_cheap_mode_starts_the_costlier_ones_go_no_further_than_the_crash
         "eager": Outcome.STARTED,
     }
     assert answer.workarounds_verified[0].do == "-cc.cudagraph_mode=FULL_DECODE_ONLY"
-    assert "not to the end" in answer.workarounds_verified[1].do
+    assert "not to the end" in answer.workarounds_verified[1].cost
 
 
 def test_modes_of_an_engine_that_starts_are_all_seen_to_their_end(tmp_path: Path) -> None:
@@ -174,6 +174,46 @@ def test_a_mode_that_is_changed_to_another_has_that_ones_outcome(tmp_path: Path)
     assert outcomes(answer)["FULL_DECODE_ONLY"] is Outcome.STARTED
 
 
+def test_a_mode_that_the_engine_takes_for_another_is_not_sold_at_its_own_price(
+    tmp_path: Path,
+) -> None:
+    """Where a backend cannot capture at all, FULL is NONE, and costs what NONE costs."""
+    both = "<CUDAGraphMode.FULL_AND_PIECEWISE: (2, 1)>"
+    warning = "WARNING CUDAGraphMode.FULL is not supported; setting cudagraph_mode=NONE"
+    graphs = ("stage", "profile_cudagraph_memory")
+    crash = (*config(both), *graphs, "fail")
+    modes = {
+        "EAGER": (*config("NONE", enforce_eager="True"), *READY),
+        "FULL": (*config("<CUDAGraphMode.FULL: 2>"), "say", warning, *graphs, *READY),
+        "NONE": (*config("<CUDAGraphMode.NONE: 0>"), *graphs, "hang"),
+    }
+    answer = run_matrix(engine(tmp_path, crash, **modes), diagnose=diagnose)
+    assert same(answer)["NONE"] == "FULL"
+    assert [found.do for found in answer.workarounds_verified] == [
+        "-cc.cudagraph_mode=NONE",
+        "--enforce-eager",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("became", "left"),
+    [
+        ({}, ["FULL", "NONE", "eager"]),
+        ({"FULL": None, "eager": "NONE"}, ["FULL", "NONE", "eager"]),
+        ({"FULL": "FULL", "NONE": "NONE"}, ["FULL", "NONE", "eager"]),
+        ({"FULL": "FULL_AND_PIECEWISE"}, ["FULL", "NONE", "eager"]),  # a mode of no row of its own
+        ({"FULL": "NONE", "NONE": "NONE"}, ["NONE", "eager"]),
+        ({"FULL": "PIECEWISE"}, ["NONE", "eager"]),  # which did not start
+    ],
+)
+def test_a_mode_stands_for_itself_alone(became: dict[str, str | None], left: list[str]) -> None:
+    names = ("FULL", "NONE", "eager")
+    rows = [MatrixRow(name, Outcome.STARTED, None, 1.0) for name in names]
+    options = {mode.name: mode.do for mode in graph_modes()}
+    found = [workaround.do for workaround in workarounds(BASE, rows, became)]
+    assert found == [options[name] for name in left]
+
+
 def test_an_engine_that_starts_as_asked_needs_no_workaround() -> None:
     rows = [MatrixRow("eager", Outcome.STARTED, None, 1.0)]
     assert workarounds(replace(BASE, outcome=Outcome.STARTED), rows) == ()
@@ -182,7 +222,9 @@ def test_an_engine_that_starts_as_asked_needs_no_workaround() -> None:
 
 def test_a_mode_that_was_stopped_early_says_how_far_it_was_seen() -> None:
     rows = [MatrixRow("NONE", Outcome.STOPPED_AFTER_STAGE, None, 1.0)]
-    assert "not to the end of start-up" in workarounds(BASE, rows)[0].do
+    limited = workarounds(BASE, rows)[0]
+    assert "not to the end of start-up" in limited.cost
+    assert limited.do == "-cc.cudagraph_mode=NONE"  # ready to be typed
 
 
 def test_the_modes_of_the_contract_are_there_with_their_price() -> None:

@@ -51,6 +51,34 @@ def test_a_folder_without_a_config_and_a_file_are_told_apart(tmp_path: Path) -> 
         find_model(str(tmp_path / "weights.gguf"))
 
 
+def test_mistrals_own_format_is_a_config_too(tmp_path: Path) -> None:
+    (tmp_path / "params.json").write_text('{"dim": 64, "n_layers": 2}')
+    model = find_model(str(tmp_path))
+    assert model.config is None
+    assert model.in_mistral_format()
+    assert not model.in_mistral_format("hf")
+
+
+@pytest.mark.parametrize(
+    ("files", "config_format", "mistral"),
+    [
+        ([], None, False),
+        (["params.json"], None, False),  # without its weights vLLM takes config.json
+        (["params.json"], "mistral", True),
+        (["params.json", "consolidated.safetensors"], None, True),
+        (["params.json", "consolidated-00001-of-2.safetensors"], "auto", True),
+        (["params.json", "consolidated.safetensors"], "hf", False),
+        (["consolidated.safetensors"], None, False),
+        ([], "mistral", True),
+    ],
+)
+def test_of_two_formats_the_one_that_vllm_reads_is_known(
+    tmp_path: Path, files: list[str], config_format: str | None, mistral: bool
+) -> None:
+    model = find_model(str(folder(tmp_path, None, *files)))
+    assert model.in_mistral_format(config_format) is mistral
+
+
 @pytest.mark.parametrize("name", ["./nowhere", "/no/such/model", "~/none", "a/b/c", "a b"])
 def test_a_path_that_is_not_there_is_no_hub_id(name: str) -> None:
     with pytest.raises(CannotDo, match="no model folder"):

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capdoctor.engines.quantized_layers import renamed, treatment
+from capdoctor.engines.quantized_layers import has_patterns_with_numbers, renamed, treatment
+from capdoctor.engines.shrink import shrink
 
 KEPT = [0, 3]
 
@@ -82,3 +83,23 @@ def test_the_layers_that_stay_keep_their_treatment(layers: tuple[int, set[int]])
     before = treatment(config, depth)
     after = treatment(renamed(config, depth, kept), len(kept))
     assert after == [before[index] for index in kept]
+
+
+@pytest.mark.parametrize(
+    ("names", "found"),
+    [
+        ([r"re:.*layers\.61\..*"], True),
+        ([r"re:model.layers.(0|1).mlp"], True),
+        ([r"re:.*layers\.\d+\.mlp"], False),  # of every layer
+        ([r"re:.*layers\.[0-9]+\.mlp"], False),
+        ([r"re:.*layers\.[0-3]\.mlp"], True),
+        ([r"re:.*layers\.(?:7|8)\.mlp"], True),
+        (["re:.*lm_head", "model.layers.3.mlp"], False),
+        ([None, 3], False),
+    ],
+)
+def test_patterns_that_name_layers_by_number_are_told(names: list[Any], found: bool) -> None:
+    assert has_patterns_with_numbers({"config_groups": {"g": {"targets": names}}}) is found
+    config = {"num_hidden_layers": 62, "quantization_config": {"ignore": names}}
+    said = " ".join(shrink(config).changes)
+    assert ("patterns with the numbers of layers are left" in said) is found

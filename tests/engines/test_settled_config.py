@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -83,3 +85,11 @@ def test_what_may_still_be_resolved_otherwise_is_not_taken_for_the_same() -> Non
     listener.line_printed("setting cudagraph_mode=PIECEWISE", 3.0)
     listener.stage_began(Stage.CAPTURE, 4.0)
     assert listener.config.resolved == "PIECEWISE"
+
+
+def test_a_line_made_to_be_slow_is_not_searched() -> None:
+    config = SettledConfig()
+    begin = time.monotonic()
+    config.take_in("Initializing a V1 LLM engine (" * 50_000)
+    assert time.monotonic() - begin < 1
+    assert config.asked is None

@@ -231,3 +231,13 @@ def test_what_is_small_is_small_and_still_has_every_kind(config: dict[str, Any])
     assert small.config.keys() == config.keys()
     assert shrink(small.config).overrides == {}
     assert bool(small.overrides) == (small.config != config)
+
+
+@pytest.mark.parametrize(
+    "asked", [{"cudagraph_capture_sizes": [1]}, {"max_cudagraph_capture_size": 4}, 3, "text"]
+)
+def test_sizes_that_are_not_ours_are_not_said_to_be(asked: Any) -> None:
+    given: dict[str, Any] = {"compilation_config": asked}
+    small = shrink({"num_hidden_layers": 4}, given)
+    assert small.arguments(given)["compilation_config"] == asked
+    assert "compilation_config" not in " ".join(small.changes)

@@ -10,7 +10,7 @@ import pytest
 
 from capdoctor.engines.models import Model, find_model
 from capdoctor.engines.shrunk_model import shrunk_arguments
-from capdoctor.errors import CannotDo
+from capdoctor.errors import CannotDo, UsageError
 
 DEEP = {
     "architectures": ["LlamaForCausalLM"],
@@ -72,6 +72,30 @@ def test_a_quantisation_config_of_its_own_file_follows_the_layers(tmp_path: Path
     }
 
 
+@pytest.mark.parametrize("around", ['{"text_config": %s}', '{"a": %s}', "[%s]"])
+def test_a_config_nested_beyond_reason_is_one_sentence(tmp_path: Path, around: str) -> None:
+    deep = "1"
+    for _ in range(900):
+        deep = around.replace("%s", deep)
+    (tmp_path / "config.json").write_text(f'{{"num_hidden_layers": 9, "text_config": {deep}}}')
+    with pytest.raises(CannotDo) as refused:
+        shrunk_arguments(find_model(str(tmp_path)), {}, tmp_path / "run")
+    assert refused.value.hint
+
+
+def test_the_users_folder_stays_as_it_is(tmp_path: Path) -> None:
+    """Links into it lie in the way of what is written; a read-only folder is as good."""
+    own = {"quantization": {"exclude_modules": ["model.layers.39.mlp"]}}
+    files = {"hf_quant_config__json": json.dumps(own), "configuration_own__py": "class Own: ..."}
+    model = _model(tmp_path / "model", DEEP, **files)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()}
+    (tmp_path / "model").chmod(0o555)
+    made = [shrunk_arguments(model, {}, tmp_path / "run") for _ in range(3)]
+    assert {path.name: path.read_bytes() for path in (tmp_path / "model").iterdir()} == before
+    assert made[0] == made[1] == made[2]
+    assert not (tmp_path / "run/shrunk/hf_quant_config.json").is_symlink()
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{"])
 def test_a_quantisation_file_that_cannot_be_read_is_left_to_the_engine(
     tmp_path: Path, text: str
@@ -113,6 +137,68 @@ def test_heads_per_rank_are_told_for_the_ranks_of_the_run(tmp_path: Path) -> Non
     model = _model(tmp_path / "model", DEEP)
     _arguments, changes = shrunk_arguments(model, {"tensor_parallel_size": 2}, tmp_path / "run")
     assert changes[-1].startswith("heads per rank: 2 (tensor-parallel size 2)")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--hf-overrides", '{"num_hidden_layers": 3}'],
+        ["--hf-overrides.num_hidden_layers=3"],
+        ["--hf_config_path", "elsewhere"],
+    ],
+)
+def test_a_config_behind_the_dashes_is_not_silently_mixed_with_the_smaller_one(
+    tmp_path: Path, words: list[str]
+) -> None:
+    model = _model(tmp_path / "model", DEEP)
+    with pytest.raises(UsageError, match="would undo it") as refused:
+        shrunk_arguments(model, {}, tmp_path / "run", words)
+    assert "--engine-arg hf_" in (refused.value.hint or "")
+
+
+def test_draft_layers_stay_however_they_are_asked_for(tmp_path: Path) -> None:
+    config = {**DEEP, "num_nextn_predict_layers": 1}
+    model = _model(tmp_path / "model", config)
+    words = ["--speculative-config", '{"method": "mtp", "num_speculative_tokens": 1}']
+    arguments, _changes = shrunk_arguments(model, {}, tmp_path / "run", words)
+    assert _read(arguments)["num_nextn_predict_layers"] == 1
+    assert _read(arguments)["num_hidden_layers"] == 2
+    assert "speculative_config" not in arguments  # the engine parses it by itself
+    assert _read(shrunk_arguments(model, {}, tmp_path / "run")[0])["num_nextn_predict_layers"] == 0
+
+
+def test_layers_that_a_draft_model_knows_by_number_stay(tmp_path: Path) -> None:
+    model = _model(tmp_path / "model", {**DEEP, "num_experts": 64})
+    given: dict[str, Any] = {"speculative_config": {"method": "eagle3", "model": "lab/draft"}}
+    arguments, changes = shrunk_arguments(model, given, tmp_path / "run")
+    assert _read(arguments) == {**DEEP, "num_experts": 8}
+    assert changes[0].startswith("all layers stay")
+
+
+def test_sizes_that_are_asked_for_behind_the_dashes_are_not_said_to_be_ours(
+    tmp_path: Path,
+) -> None:
+    model = _model(tmp_path / "model", DEEP)
+    words = ["--max-model-len", "64", "-cc.cudagraph_mode=FULL", "-tp", "2"]
+    arguments, changes = shrunk_arguments(model, {}, tmp_path / "run", words)
+    assert {"max_model_len", "compilation_config"} & set(arguments) == set()
+    said = " ".join(changes)
+    assert "max_model_len" not in said
+    assert "capture_sizes" not in said
+    assert "tensor-parallel size 2" in said
+
+
+@pytest.mark.parametrize("words", [[], ["--config-format", "mistral"]])
+def test_a_config_that_the_engine_does_not_read_is_not_cut_in_its_place(
+    tmp_path: Path, words: list[str]
+) -> None:
+    weights = {} if words else {"consolidated__safetensors": "weights"}
+    model = _model(tmp_path / "model", DEEP, params__json='{"n_layers": 40}', **weights)
+    with pytest.raises(CannotDo, match=r"params\.json") as refused:
+        shrunk_arguments(model, {}, tmp_path / "run", words)
+    assert "config_format=hf" in (refused.value.hint or "")
+    arguments, _changes = shrunk_arguments(model, {"config_format": "hf"}, tmp_path / "run")
+    assert _read(arguments)["num_hidden_layers"] == 2
 
 
 def test_a_config_that_is_not_here_cannot_be_cut(tmp_path: Path) -> None:

@@ -45,13 +45,25 @@ class EngineArgs:
         parser.add_argument("--max-model-len", type=int)
         parser.add_argument("--enforce-eager", action="store_true")
         parser.add_argument("--gpu-memory-utilization", type=float, default=0.9)
-        parser.add_argument("--compilation-config", type=Config)
+        parser.add_argument("--compilation-config", "-cc", type=Config)
         return parser
 class Config:
     def __init__(self, text): self.cudagraph_mode = None
     def __repr__(self): return f"Config({{self.cudagraph_mode}})"
 """
-PARSER = "import argparse\nclass FlexibleArgumentParser(argparse.ArgumentParser): pass\n"
+# As vLLM's own, it takes dotted options apart before it parses.
+PARSER = """
+import argparse, json
+class FlexibleArgumentParser(argparse.ArgumentParser):
+    def parse_args(self, args):
+        plain = []
+        for word in args:
+            name, dot, rest = word.partition(".")
+            key, _, value = rest.partition("=")
+            dotted = name.startswith("-") and dot
+            plain += [name, json.dumps({key: value})] if dotted else [word]
+        return super().parse_args(plain)
+"""
 SERVER = """
 from vllm.engine.arg_utils import EngineArgs
 def make_arg_parser(parser):
@@ -165,6 +177,30 @@ def test_what_this_vllm_does_not_know_is_refused(tmp_path: Path, spec: dict[str,
     assert report["step"] == "refused"
     assert report["reason"]
     assert saw == {}
+
+
+@pytest.mark.parametrize("argv", [["-cc.cudagraph_mode=NONE"], ["-cc.mode=0", "--port", "80"]])
+def test_what_only_vllms_own_way_to_parse_knows_is_understood(
+    tmp_path: Path, argv: list[str]
+) -> None:
+    """The workarounds that are printed are of this form, and are tried in this way."""
+    make_vllm(tmp_path)
+    code, report, _ = start(tmp_path, argv=argv)
+    assert code == 0
+    assert "compilation_config" in report["arguments"]
+
+
+def test_what_is_given_in_another_spelling_is_no_default_of_ours(tmp_path: Path) -> None:
+    make_vllm(tmp_path)
+    defaults = {"load_format": "dummy", "max_model_len": 64}
+    _, report, _ = start(tmp_path, argv=["--load-format=auto"], defaults=defaults)
+    assert report["defaults"] == {"max_model_len": 64}
+
+
+def test_a_wrong_value_is_refused_in_the_parsers_words(tmp_path: Path) -> None:
+    make_vllm(tmp_path)
+    _, report, _ = start(tmp_path, argv=["--seed", "soon"])
+    assert "argument --seed: invalid int value: 'soon'" in report["reason"]
 
 
 def test_an_error_of_the_engine_goes_its_own_way(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -25,9 +25,13 @@ class NoAnswer:
 
 
 def ask(
-    command: Sequence[str], env: Mapping[str, str], seconds: float
+    command: Sequence[str], env: Mapping[str, str], seconds: float, keys: Iterable[str]
 ) -> dict[str, Any] | NoAnswer:
-    """Run a command that prints one JSON object, and give that, or why there is none."""
+    """Run a command that prints a JSON object in a line, and give that, or why there is none.
+
+    It is known by one of ``keys``. Other lines are somebody else's: of a driver told to log to
+    stdout, of a preloaded library.
+    """
     try:
         child = subprocess.Popen(
             command,
@@ -46,7 +50,8 @@ def ask(
     except BaseException:
         _give_up(child, seconds)
         raise
-    return _answer(out, err, child.returncode)
+    told = _last_object(out, frozenset(keys))
+    return _no_answer(err, child.returncode) if told is None else told
 
 
 def _give_up(child: subprocess.Popen[bytes], seconds: float) -> NoAnswer:
@@ -66,13 +71,18 @@ def _give_up(child: subprocess.Popen[bytes], seconds: float) -> NoAnswer:
     return NoAnswer(f"no answer within {seconds:g} s", stuck=True)
 
 
-def _answer(out: bytes, err: bytes, code: int) -> dict[str, Any] | NoAnswer:
-    try:
-        told = json.loads(out)
-    except ValueError:
-        told = None
-    if isinstance(told, dict):
-        return told
+def _no_answer(err: bytes, code: int) -> NoAnswer:
+    if code == 0:
+        return NoAnswer("its answer cannot be read")
     last = err.decode("utf-8", "replace").strip().rpartition("\n")[2][:200]
     ended = f"signal {-code}" if code < 0 else f"exit {code}"
     return NoAnswer(f"it ended with {ended}" + (f": {last}" if last else ""))
+
+
+def _last_object(out: bytes, keys: frozenset[str]) -> dict[str, Any] | None:
+    for line in reversed(out.splitlines()):
+        with suppress(ValueError):
+            told = json.loads(line)
+            if isinstance(told, dict) and keys & told.keys():
+                return told
+    return None

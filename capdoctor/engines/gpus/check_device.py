@@ -44,7 +44,8 @@ def main() -> None:
     """Check, print, end."""
     begin = time.monotonic()
     answer = check(int(sys.argv[1]))
-    json.dump({**answer, "seconds": round(time.monotonic() - begin, 3)}, sys.stdout)
+    told = json.dumps({**answer, "seconds": round(time.monotonic() - begin, 3)})
+    sys.stdout.write(f"\n{told}\n")  # a line of its own, whatever the driver has printed before
 
 
 def check(needed: int) -> dict[str, Any]:
@@ -75,7 +76,7 @@ def _count(driver: Driver, needed: int) -> int:
 
 def _check_one(driver: Driver, index: int, state: dict[str, Any]) -> Device:
     number = driver.device(index)
-    state["name"] = driver.name(number)
+    state["name"], state["uuid"] = driver.name(number), driver.uuid(number)
     context = driver.context(number)
     free, total = driver.free_memory()
     state["free"], state["total"] = free, total

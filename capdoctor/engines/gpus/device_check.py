@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from capdoctor.engines.gpus.asking import NoAnswer, ask
-from capdoctor.engines.gpus.memory import has_driver, process_name, read_gpus
-from capdoctor.engines.pythons import find_python
-from capdoctor.model import EngineSpec
+from capdoctor.engines.gpus.memory import count_gpus, process_name, read_gpus
 
 _CHECK = (
     "import sys; sys.path.insert(0, sys.argv.pop(1)); from gpus.check_device import main; main()"
 )
 # A context takes up to some seconds for each GPU of a large machine that was idle.
 BASE_SECONDS, EACH_SECONDS = 30.0, 10.0
-_MULTIPLIERS = ("pipeline_parallel_size", "data_parallel_size")
+_VISIBLE = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +39,16 @@ def device_state(env: Mapping[str, str], needed: int = 0) -> DeviceState:
     begin = time.monotonic()
     environment = {**os.environ, **env, "CUDA_CACHE_DISABLE": "1"}
     command = [sys.executable, "-I", "-S", "-c", _CHECK, str(Path(__file__).parent.parent)]
-    told = ask([*command, str(needed)], environment, BASE_SECONDS + EACH_SECONDS * needed)
+    told = ask([*command, str(needed)], environment, _deadline(needed, environment), ("ok",))
     works = not isinstance(told, NoAnswer) and told.get("ok") is True
     why = _works(told) if works and isinstance(told, dict) else _fails(told, environment)
     return DeviceState(works, why, round(time.monotonic() - begin, 3))
+
+
+def _deadline(needed: int, env: Mapping[str, str]) -> float:
+    named = env.get(_VISIBLE, "").split(",")
+    gpus = needed or (len(named) if named != [""] else count_gpus())
+    return BASE_SECONDS + EACH_SECONDS * gpus
 
 
 def _works(told: Mapping[str, Any]) -> str:
@@ -58,44 +62,31 @@ def _fails(told: dict[str, Any] | NoAnswer, env: Mapping[str, str]) -> str:
         return f"a known-good program gives {told.why}" if told.stuck else told.why
     index = told.get("device")
     if index is None:
-        return f"no GPU can be used: {told['why']}"
+        seen = f", with {_VISIBLE}={env[_VISIBLE]!r}" if _VISIBLE in env else ""
+        return f"no GPU can be used{seen}: {told['why']}"
     name = f" ({told['name']})" if told.get("name") else ""
-    return f"{_label(index, env)}{name}: {told['why']}" + _memory(index, told, env)
+    return f"{_label(index, env)}{name}: {told['why']}" + _memory(told)
 
 
 def _label(index: int, env: Mapping[str, str]) -> str:
     """Give the GPU as the user numbers it: CUDA counts the visible ones from 0."""
-    words = [word.strip() for word in env.get("CUDA_VISIBLE_DEVICES", "").split(",")]
+    words = [word.strip() for word in env.get(_VISIBLE, "").split(",")]
     word = words[index] if index < len(words) and words[index] else str(index)
     return f"GPU {word}" if word.isdecimal() else word
 
 
-def _memory(index: int, told: Mapping[str, Any], env: Mapping[str, str]) -> str:
-    """Say who has the memory, where that is what is missing."""
+def _memory(told: Mapping[str, Any]) -> str:
+    """Say who has the memory, where that is what is missing.
+
+    CUDA and NVML number GPUs in orders of their own, and a part of one (MIG) is another thing to
+    each of them: only the UUID says that both mean the same.
+    """
     if "OUT_OF_MEMORY" not in str(told["why"]):
         return ""
-    gpus = read_gpus(env)
-    if isinstance(gpus, str) or index >= len(gpus):
+    gpus = read_gpus({})
+    alike = [gpu for gpu in gpus if gpu.uuid == told.get("uuid")] if isinstance(gpus, tuple) else []
+    if not alike:
         return ""
-    held = [f"{process_name(pid) or 'process'} {pid}" for pid in gpus[index].processes]
-    used = f"; {gpus[index].used >> 20} of {gpus[index].total >> 20} MiB are in use"
+    held = [f"{process_name(pid) or 'process'} {pid}" for pid in alike[0].processes]
+    used = f"; {alike[0].used >> 20} of {alike[0].total >> 20} MiB are in use"
     return used + (f", by {', '.join(held)}" if held else "")
-
-
-def gpus_needed(spec: EngineSpec) -> int | None:
-    """Give how many GPUs an engine takes; None: it takes none, or that cannot be checked here."""
-    if not has_driver():
-        return None
-    if spec.kind == "embedded":
-        return 1 if spec.device == "cuda" else None
-    build = find_python(spec.python).torch_build or ""
-    return _ranks(spec) if build.startswith("cuda") else None
-
-
-def _ranks(spec: EngineSpec) -> int:
-    sizes = [spec.tensor_parallel_size or spec.engine_args.get("tensor_parallel_size")]
-    sizes += [spec.engine_args.get(name) for name in _MULTIPLIERS]
-    ranks = 1
-    for size in sizes:
-        ranks *= size if isinstance(size, int) and size > 0 else 1
-    return ranks

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import uuid
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
 
 LIBRARY = "libcuda.so.1"
@@ -82,6 +83,15 @@ class Driver:
         text = ctypes.create_string_buffer(96)
         self.call("cuDeviceGetName", text, c_int(len(text)), device)
         return text.value.decode("utf-8", "replace")
+
+    def uuid(self, device: c_int) -> str | None:
+        """Return the device's UUID as NVML writes it, None where the driver does not tell it."""
+        found = (ctypes.c_ubyte * 16)()
+        try:
+            self.call("cuDeviceGetUuid", byref(found), device)
+        except (AttributeError, DriverError):
+            return None
+        return f"GPU-{uuid.UUID(bytes=bytes(found))}"
 
     def context(self, device: c_int) -> c_void_p:
         """Return the device's primary context, made current."""

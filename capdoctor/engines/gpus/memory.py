@@ -18,6 +18,7 @@ from capdoctor.model import GpuHolder, GpuMemory, GpuMemoryFacts
 
 # There where NVIDIA's kernel driver is loaded; on WSL it is another node.
 DRIVER_NODES = (Path("/dev/nvidiactl"), Path("/dev/dxg"))
+_NODES_OF_GPUS = Path("/dev")
 NO_DRIVER = "this machine has no NVIDIA driver"
 READ_SECONDS = 20.0
 # A process that ended gives its memory back within a second or two; a large one takes longer.
@@ -43,6 +44,11 @@ def has_driver() -> bool:
     return any(node.exists() for node in DRIVER_NODES)
 
 
+def count_gpus() -> int:
+    """Give for how many GPUs the kernel driver has a device node here; on WSL there are none."""
+    return sum(1 for node in _NODES_OF_GPUS.glob("nvidia[0-9]*"))
+
+
 def read_gpus(
     env: Mapping[str, str], before: Sequence[GpuReading] = (), seconds: float = 0.0
 ) -> tuple[GpuReading, ...] | str:
@@ -56,18 +62,35 @@ def read_gpus(
     until = {gpu.uuid: (gpu.used + SLACK, list(gpu.processes)) for gpu in before}
     order = json.dumps({"until": until, "seconds": seconds})
     command = [sys.executable, "-P", read_memory.__file__, order]
-    told = ask(command, os.environ, READ_SECONDS + seconds)
+    told = ask(command, os.environ, READ_SECONDS + seconds, ("gpus", "absent"))
     if isinstance(told, NoAnswer):
         return f"the question for the GPUs' memory failed: {told.why}"
     if "gpus" not in told:
         return str(told.get("absent"))
-    broken = [gpu for gpu in told["gpus"] if "error" in gpu]
-    if broken:
-        return f"GPU {broken[0]['index']} does not answer: {broken[0]['error']}"
-    return visible([_reading(gpu) for gpu in told["gpus"]], env.get("CUDA_VISIBLE_DEVICES"))
+    errors = {gpu["index"]: gpu["error"] for gpu in told["gpus"] if "error" in gpu}
+    gpus = _seen([_reading(gpu) for gpu in told["gpus"]], env)
+    broken = next((gpu.index for gpu in gpus if gpu.index in errors), None)
+    return gpus if broken is None else f"GPU {broken} does not answer: {errors[broken]}"
+
+
+def _seen(gpus: Sequence[GpuReading], env: Mapping[str, str]) -> tuple[GpuReading, ...]:
+    """Give those that the variables let through; all of them where numbers may mean others.
+
+    CUDA counts the fastest GPU first unless told otherwise, NVML goes by the bus: of one kind of
+    GPU that is the same order, of several kinds only with CUDA_DEVICE_ORDER=PCI_BUS_ID.
+    """
+    variable = env.get("CUDA_VISIBLE_DEVICES")
+    by_bus = env.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    kinds = {gpu.name for gpu in gpus if gpu.name}
+    numbered = variable is not None and any(
+        word.strip().isdecimal() for word in variable.split(",")
+    )
+    return tuple(gpus) if numbered and len(kinds) > 1 and not by_bus else visible(gpus, variable)
 
 
 def _reading(gpu: Mapping[str, Any]) -> GpuReading:
+    if "error" in gpu:
+        return GpuReading(gpu["index"], "", "", 0, 0, {})
     processes = {one["pid"]: one["memory"] for one in gpu["processes"]}
     named = ("index", "uuid", "name", "total", "used")
     return GpuReading(**{name: gpu[name] for name in named}, processes=processes)

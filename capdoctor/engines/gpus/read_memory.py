@@ -22,7 +22,8 @@ _NO_BOUND: tuple[int, list[int]] = (1 << 62, [])
 def main() -> None:
     """Read, print, end."""
     order = json.loads(sys.argv[1]) if sys.argv[1:] else {}
-    json.dump(_asked(order.get("until") or {}, order.get("seconds", 0.0)), sys.stdout)
+    answer = _asked(order.get("until") or {}, order.get("seconds", 0.0))
+    sys.stdout.write("\n" + json.dumps(answer) + "\n")  # a line of its own, whatever stands before
 
 
 def _asked(until: Bounds, seconds: float) -> dict[str, Any]:

@@ -12,26 +12,23 @@ all. What happened is written to the JSON file REPORT, replaced whole after each
 ``imported``, ``configured``, ``ready``, or ``refused`` with the ``reason`` why nothing was started;
 ``lean`` holds a sentence on each thing that was done otherwise than vLLM does it, to save time.
 
-vLLM looks at a model's class in a new process, lest CUDA be initialised in the front end; that
-process imports torch and vLLM all over again. Here a fork of the front end does it, which has them:
-the front end stays as clean, and what is found is the same. ``CAPDOCTOR_FORK_INSPECTION=0`` leaves
-it to vLLM.
+vLLM looks at a model's class in a new process; here a fork does it (``fork_inspection.py``). The
+collector of cyclic garbage rests during the imports, which make next to no garbage;
+``CAPDOCTOR_IMPORT_GC=1`` lets it run.
 """
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
+import gc
 import importlib
+import importlib.util
 import inspect
 import json
 import os
-import pickle
-import signal
 import sys
 import time
-from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -39,9 +36,8 @@ Dict = dict[str, Any]
 List = list[str]
 
 REFUSED = 64
-FORK_SWITCH = "CAPDOCTOR_FORK_INSPECTION"
-FORKED = "the model's class was looked at in a fork of the front end, not in a new process"
-_FORK_SECONDS = 120  # many times what an import takes; a fork that hangs is left to vLLM's own way
+GC_SWITCH = "CAPDOCTOR_IMPORT_GC"
+RESTED = "the garbage collector rested during the imports and leaves alone what they made"
 SERVER_ARGUMENTS = (  # where the parser of ``vllm serve`` lies: 0.33, 0.32, before
     "vllm.entrypoints.common.cli_args",
     "vllm.entrypoints.launchers.cli_args",
@@ -69,14 +65,22 @@ def main() -> None:
     """Do what SPEC says; the engine's own errors go their own way, untouched."""
     spec = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     report = Report(sys.argv[2])
+    rests = os.environ.get(GC_SWITCH) != "1"
+    if rests:
+        gc.disable()
     vllm = importlib.import_module("vllm")
     report.note("imported", **_identity(vllm))
     expected = spec.get("expect_package")
     if expected and Path(str(vllm.__file__)).parent.resolve() != Path(expected).resolve():
         _refuse(report, "another vllm than the overlay was imported: " + str(vllm.__file__))
     arguments = _arguments(spec, vllm.LLM, report)
-    report.note("configured", arguments=sorted(arguments), defaults=_used_defaults(spec, arguments))
-    _inspect_in_a_fork(lambda: report.note("configured", lean=[FORKED]))
+    if rests:  # before CUDA is in use, so that nothing of it is exempt from later collections
+        gc.freeze()
+        gc.enable()
+    lean, used = [RESTED] * rests, _used_defaults(spec, arguments)
+    report.note("configured", arguments=sorted(arguments), defaults=used, lean=lean)
+    fork = _beside("fork_inspection")
+    fork.inspect_in_a_fork(lambda: report.note("configured", lean=[*lean, fork.FORKED]))
     engine = vllm.LLM(**arguments)
     report.note("ready", resolved=_resolved(engine))
 
@@ -119,7 +123,8 @@ def _arguments(spec: Dict, llm: Any, report: Report) -> Dict:
 def _used_defaults(spec: Dict, arguments: Dict) -> Dict:
     """Return the arguments that nobody asked for."""
     ours = {**(spec.get("defaults") or {}), "gpu_memory_utilization": None}
-    asked = set(spec.get("engine_args") or {}) | set(spec.get("argv") or [])
+    words = {word.replace("_", "-") for word in spec.get("argv") or []}
+    asked = set(spec.get("engine_args") or {}) | words
     flags = {"--" + key.replace("_", "-"): key for key in ours}
     asked |= {key for flag, key in flags.items() if any(a.startswith(flag) for a in asked)}
     return {key: arguments[key] for key in ours if key in arguments and key not in asked}
@@ -133,25 +138,38 @@ def _parsed(argv: List, engine_args: Any, report: Report) -> Dict:
     if not argv:
         return {}
     try:
-        given, unknown = _explicit(engine_args.add_cli_args(_parser_class()()), argv)
-        if unknown:
-            given, unknown = _explicit(_server_parser(), argv)
-    except SystemExit as exc:
-        if exc.code in (0, None):  # --help and the like: vLLM answered by itself
-            raise
-        unknown = argv
-    if unknown:
-        _refuse(report, "vLLM does not understand these arguments: " + " ".join(unknown))
+        given = _explicit(engine_args.add_cli_args(_parser_class()()), argv)
+    except _NOT_UNDERSTOOD:
+        try:
+            given = _explicit(_server_parser(), argv)
+        except _NOT_UNDERSTOOD as exc:
+            _refuse(report, f"vLLM does not understand these arguments: {' '.join(argv)}: {exc}")
     names = {field.name for field in dataclasses.fields(engine_args)}
     return {name: value for name, value in given.items() if name in names}
 
 
-def _explicit(parser: Any, argv: List) -> tuple[Dict, List]:
+class _Misread(Exception):
+    """What an argument parser has to say on a wrong command line."""
+
+
+# The parser also takes options apart (``-cc.mode=0``) and reads files; these are what it raises.
+_NOT_UNDERSTOOD = (
+    *(_Misread, argparse.ArgumentError, AssertionError),
+    *(ValueError, LookupError, OSError),
+)
+
+
+def _explicit(parser: Any, argv: List) -> Dict:
     """Parse without defaults, so that an argument given at its default value counts as given."""
     for action in parser._actions:  # noqa: SLF001 - argparse has no other way to list them
         action.default = argparse.SUPPRESS
-    values, unknown = parser.parse_known_args(list(argv))
-    return vars(values), unknown
+
+    def misread(message: str) -> NoReturn:
+        raise _Misread(message)
+
+    parser.error = misread
+    # Only ``parse_args`` of vLLM's parser knows dotted options, ``-O3``, underscores, ``--config``.
+    return dict(vars(parser.parse_args(list(argv))))
 
 
 def _server_parser() -> Any:
@@ -209,55 +227,12 @@ def _free_share(meminfo: Path) -> float:
     return sizes["MemFree"] / sizes["MemTotal"] if sizes.get("MemTotal") else 1.0
 
 
-def _inspect_in_a_fork(done: Callable[[], None]) -> None:
-    """Have vLLM look at model classes in a fork, where this release lets itself be told so.
-
-    ``done`` is called after each fork that answered; whatever goes wrong there is left to vLLM's
-    own way, which then says what it always says.
-    """
-    if os.environ.get(FORK_SWITCH) == "0" or not hasattr(os, "fork"):
-        return
-    try:
-        registry: Any = importlib.import_module("vllm.model_executor.models.registry")
-        own_way = registry._run_in_subprocess  # noqa: SLF001 - vLLM has no setting for it
-    except (ImportError, AttributeError):
-        return
-
-    def in_a_fork(look: Callable[[], Any]) -> Any:
-        answer = _forked(look)
-        if not answer:
-            return own_way(look)
-        done()
-        return pickle.loads(answer)  # noqa: S301 - our own fork wrote it
-
-    registry._run_in_subprocess = in_a_fork  # noqa: SLF001
-
-
-def _forked(look: Callable[[], Any]) -> bytes:
-    """Return what ``look`` gives in a fork, pickled; nothing if the fork came to no good end."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        _answer_and_exit(look, writing)
-    os.close(writing)
-    with os.fdopen(reading, "rb") as pipe:
-        answer = pipe.read()
-    return answer if os.waitpid(child, 0)[1] == 0 else b""
-
-
-def _answer_and_exit(look: Callable[[], Any], writing: int) -> NoReturn:
-    """Be the fork: silent, as vLLM's process is, mortal, and gone without any exit handler."""
-    code = 1
-    with suppress(BaseException):  # whatever it is: vLLM's own way will meet it and say it
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(_FORK_SECONDS)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
-        with os.fdopen(writing, "wb") as pipe:
-            pipe.write(pickle.dumps(look()))
-        code = 0
-    os._exit(code)
+def _beside(name: str) -> Any:
+    """Load another file of this folder, which is on no path of modules."""
+    spec: Any = importlib.util.spec_from_file_location(name, Path(__file__).with_name(name + ".py"))
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def _resolved(engine: Any) -> Dict:

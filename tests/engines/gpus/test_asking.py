@@ -15,11 +15,20 @@ from tests.engines.support import wait_until
 
 
 def python(code: str, seconds: float = 10.0) -> object:
-    return ask([sys.executable, "-I", "-S", "-c", code], os.environ, seconds)
+    return ask([sys.executable, "-I", "-S", "-c", code], os.environ, seconds, ["works"])
 
 
 def test_what_the_child_prints_is_the_answer() -> None:
     assert python("print('{\"works\": true}')") == {"works": True}
+
+
+@pytest.mark.parametrize(
+    "around",
+    ["{answer}\n[E] a driver's last words", "[E] no context\n{answer}", "[1]\n{answer}\n7\n{{}}"],
+)
+def test_what_others_print_beside_the_answer_is_passed_over(around: str) -> None:
+    printed = around.format(answer='{"works": true}')
+    assert python(f"print({printed!r})") == {"works": True}
 
 
 @pytest.mark.parametrize(
@@ -28,7 +37,9 @@ def test_what_the_child_prints_is_the_answer() -> None:
         ("raise SystemExit(3)", "it ended with exit 3"),
         ("import sys; sys.exit('no such driver')", "it ended with exit 1: no such driver"),
         ("import os; os.kill(os.getpid(), 11)", "it ended with signal 11"),
-        ("print('[1]')", "it ended with exit 0"),
+        ("print('[1]')", "its answer cannot be read"),
+        ("print('{\"works\": tr')", "its answer cannot be read"),
+        ("import os; os.write(1, bytes([255, 123, 10]))", "its answer cannot be read"),
     ],
 )
 def test_a_child_without_an_answer_says_how_it_ended(code: str, why: str) -> None:
@@ -36,7 +47,7 @@ def test_a_child_without_an_answer_says_how_it_ended(code: str, why: str) -> Non
 
 
 def test_a_program_that_is_not_there_is_no_answer(tmp_path: Path) -> None:
-    found = ask([str(tmp_path / "absent")], os.environ, 5)
+    found = ask([str(tmp_path / "absent")], os.environ, 5, ["works"])
     assert found == NoAnswer(f"{tmp_path / 'absent'} cannot be started: No such file or directory")
 
 

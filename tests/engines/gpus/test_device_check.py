@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from capdoctor.engines.gpus import device_check, memory
-from capdoctor.engines.gpus.device_check import DeviceState, device_state, gpus_needed
-from capdoctor.model import EngineSpec
+from capdoctor.engines.gpus import device_check
+from capdoctor.engines.gpus.asking import NoAnswer
+from capdoctor.engines.gpus.device_check import DeviceState, device_state
 from tests.engines.gpus.conftest import Machine
 
+NO_DEVICE = "cuDeviceGetCount gave CUDA_ERROR_NO_DEVICE (100)"
 REPLAYED = (
     "GPU 1 (Fake GPU B): after the replay of a graph its memory holds 0x23ccf instead of 0x23cce"
 )
@@ -72,7 +73,11 @@ def test_only_as_many_as_needed_are_looked_at(fake_driver: Path) -> None:
         ),
         (
             {"CUDA_VISIBLE_DEVICES": "7"},
-            "no GPU can be used: cuDeviceGetCount gave CUDA_ERROR_NO_DEVICE (100)",
+            f"no GPU can be used, with CUDA_VISIBLE_DEVICES='7': {NO_DEVICE}",
+        ),
+        (
+            {"CUDA_VISIBLE_DEVICES": ""},
+            f"no GPU can be used, with CUDA_VISIBLE_DEVICES='': {NO_DEVICE}",
         ),
     ],
 )
@@ -85,7 +90,10 @@ def test_a_gpu_that_does_not_work_is_named(
 
 def test_fewer_gpus_than_needed_are_no_good(fake_driver: Path) -> None:
     state = ask(fake_driver, 2, FAKE_CUDA_DEVICES="2", CUDA_VISIBLE_DEVICES="0")
-    assert (state.works, state.why) == (False, "no GPU can be used: 2 needed, and 1 can be seen")
+    assert (state.works, state.why) == (
+        False,
+        "no GPU can be used, with CUDA_VISIBLE_DEVICES='0': 2 needed, and 1 can be seen",
+    )
 
 
 def test_a_driver_without_compiler_is_no_fault_of_the_gpu(fake_driver: Path) -> None:
@@ -113,48 +121,63 @@ def test_a_machine_without_a_driver_library_says_so(tmp_path: Path) -> None:
     assert state.why.startswith("no GPU can be used: libcuda.so.1")
 
 
+FULL = {"used": [8 << 30], "processes": [1]}
+NO_MEMORY = "cuMemAlloc gave CUDA_ERROR_OUT_OF_MEMORY (2)"
+
+
+def uuid_of(device: int) -> str:
+    """Give the UUID that the fake driver gives a device."""
+    return f"GPU-00000000-0000-0000-0000-{0xA0 + device:012x}"
+
+
 def test_who_holds_the_memory_is_said_where_it_is_missing(
     fake_driver: Path, nvml_says: Machine
 ) -> None:
-    nvml_says({"used": [8 << 30], "processes": [1]})
+    nvml_says({"used": [0]}, {**FULL, "uuid": uuid_of(0)})  # NVML counts in another order
     state = ask(fake_driver, FAKE_CUDA_FAIL="cuMemAlloc_v2=2")
     assert state.why.startswith(
-        "GPU 0 (Fake GPU A): cuMemAlloc gave CUDA_ERROR_OUT_OF_MEMORY (2); 8192 of 8192 MiB are in "
-        "use, by "
+        f"GPU 0 (Fake GPU A): {NO_MEMORY}; 8192 of 8192 MiB are in use, by "
     )
     assert state.why.endswith(" 1")
 
 
-@pytest.fixture
-def with_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "DRIVER_NODES", (tmp_path,))
+def test_of_a_gpu_that_nvml_does_not_know_nobody_is_said_to_have_the_memory(
+    fake_driver: Path, nvml_says: Machine
+) -> None:
+    """A part of a GPU (MIG) has a UUID of its own."""
+    nvml_says(FULL)
+    state = ask(fake_driver, FAKE_CUDA_FAIL="cuMemAlloc_v2=2")
+    assert state.why == f"GPU 0 (Fake GPU A): {NO_MEMORY}"
 
 
-def test_a_machine_without_gpus_has_nothing_to_check(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "DRIVER_NODES", ())
-    assert gpus_needed(EngineSpec("embedded", "demo/clean", device="cuda")) is None
+def test_a_driver_that_tells_no_uuid_is_as_good_as_another(fake_driver: Path) -> None:
+    assert ask(fake_driver, FAKE_CUDA_FAIL="cuDeviceGetUuid=500").works
 
 
-@pytest.mark.usefixtures("with_driver")
-def test_the_virtual_device_and_a_cpu_engine_take_no_gpu(tmp_path: Path) -> None:
-    from tests.engines.support import make_fake_python
-
-    assert gpus_needed(EngineSpec("embedded", "demo/clean")) is None
-    assert gpus_needed(EngineSpec("embedded", "demo/clean", device="cuda")) == 1
-    cuda = make_fake_python(tmp_path)
-    cpu = cuda.with_name("cpu-python")
-    cpu.write_text(cuda.read_text().replace("cuda 13.0", "cpu"))
-    cpu.chmod(0o755)
-    assert gpus_needed(EngineSpec("vllm", "m", python=cpu)) is None
-    assert gpus_needed(EngineSpec("vllm", "m", python=cuda)) == 1
+@pytest.mark.parametrize("more", [{}, {"FAKE_CUDA_FAIL": "cuStreamSynchronize=719"}])
+def test_a_driver_that_logs_to_stdout_is_understood(
+    fake_driver: Path, more: Mapping[str, str]
+) -> None:
+    state = ask(fake_driver, CUDA_LOG_FILE="stdout", **more)
+    assert state.works is not bool(more)
+    assert "Fake GPU A" in state.why
 
 
-@pytest.mark.usefixtures("with_driver")
-def test_every_rank_needs_a_gpu(tmp_path: Path) -> None:
-    from tests.engines.support import make_fake_python
+@pytest.mark.parametrize(
+    ("needed", "variable", "gpus"),
+    [(2, None, 2), (0, None, 8), (0, "0,1,2", 3), (0, "GPU-1f", 1), (0, "", 8), (4, "0", 4)],
+)
+def test_every_gpu_that_is_looked_at_has_its_time(
+    needed: int, variable: str | None, gpus: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_check, "count_gpus", lambda: 8)
+    given = []
 
-    python = make_fake_python(tmp_path)
-    spec = EngineSpec("vllm", "m", python=python, tensor_parallel_size=2)
-    assert gpus_needed(spec) == 2
-    arguments = {"tensor_parallel_size": 2, "pipeline_parallel_size": 2}
-    assert gpus_needed(EngineSpec("vllm", "m", python=python, engine_args=arguments)) == 4
+    def nothing(_command: object, _env: object, seconds: float, _keys: object) -> NoAnswer:
+        given.append(seconds)
+        return NoAnswer("nothing was asked")
+
+    monkeypatch.setattr(device_check, "ask", nothing)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    device_state({} if variable is None else {"CUDA_VISIBLE_DEVICES": variable}, needed)
+    assert given == [device_check.BASE_SECONDS + device_check.EACH_SECONDS * gpus]

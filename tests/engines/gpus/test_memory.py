@@ -10,7 +10,7 @@ import pytest
 
 from capdoctor.engines.gpus import memory
 from capdoctor.engines.gpus.memory import GpuReading, MemoryWatch, compare, read_gpus, visible
-from tests.engines.gpus.conftest import Machine
+from tests.engines.gpus.conftest import FAKES, Machine
 
 GIB = 1 << 30
 
@@ -121,6 +121,58 @@ def test_what_cannot_be_measured_says_why(
 ) -> None:
     nvml_says(**more)
     assert read_gpus({}) == why
+
+
+def test_a_lost_gpu_that_the_run_does_not_see_is_no_reason_not_to_measure(
+    nvml_says: Machine,
+) -> None:
+    nvml_says({"used": [GIB]}, {"lost": True})
+    gpus = read_gpus({"CUDA_VISIBLE_DEVICES": "0"})
+    assert [gpu.used for gpu in gpus if not isinstance(gpu, str)] == [GIB]
+    assert read_gpus({"CUDA_VISIBLE_DEVICES": "1"}) == "GPU 1 does not answer: GPU is lost"
+
+
+@pytest.mark.parametrize(
+    ("env", "indices"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "1"}, [0, 1]),
+        ({"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "FASTEST_FIRST"}, [0, 1]),
+        ({"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}, [1]),
+        ({"CUDA_VISIBLE_DEVICES": "GPU-0001"}, [1]),
+        ({"CUDA_VISIBLE_DEVICES": ""}, []),
+    ],
+)
+def test_among_several_kinds_of_gpu_a_number_is_only_known_by_the_order_of_the_bus(
+    nvml_says: Machine, env: dict[str, str], indices: list[int]
+) -> None:
+    nvml_says({"used": [0], "name": "A"}, {"used": [0], "name": "B"})
+    gpus = read_gpus(env)
+    assert [gpu.index for gpu in gpus if not isinstance(gpu, str)] == indices
+
+
+@pytest.mark.parametrize("broken", ["import nowhere.at_all.really", "nvmlInit = 1 / 0", "x = ("])
+def test_a_broken_package_is_a_reason_not_a_crash(
+    nvml_says: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    nvml_says({"used": [0]})
+    (tmp_path / "pynvml.py").write_text(f"print('{{}}')\n{broken}\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    why = read_gpus({})
+    assert isinstance(why, str)
+    assert why == "nvidia-ml-py is not installed" or "it ended with exit 1: " in why
+
+
+def test_a_package_that_prints_does_not_disturb(
+    nvml_says: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nvml_says({"used": [GIB]})
+    text = (FAKES / "pynvml.py").read_text()
+    (tmp_path / "pynvml.py").write_text(
+        text.replace("import json", "print('{}', end='')\nimport json")
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    gpus = read_gpus({})
+    assert [gpu.used for gpu in gpus if not isinstance(gpu, str)] == [GIB]
 
 
 def test_without_the_package_the_memory_is_not_measured(

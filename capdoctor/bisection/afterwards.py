@@ -11,6 +11,7 @@ from capdoctor.bisection.journal.journal import Journal
 from capdoctor.bisection.journal.lock import locked
 from capdoctor.bisection.journal.story import Begin, Story, fold, undo_event
 from capdoctor.bisection.journal.work_folder import JOURNAL, find_work_folder
+from capdoctor.bisection.suspicion import CONTROL
 from capdoctor.bisection.votes import votes
 from capdoctor.errors import CannotDo
 from capdoctor.model import ProbeRun
@@ -37,19 +38,21 @@ def undo(work_dir: Path | None = None, sha: str | None = None) -> tuple[str, ...
     work = find_work_folder(work_dir)
     with locked(work):
         journal = Journal(work / JOURNAL)
-        before = fold(journal.events())
-        full = _full_sha(before, sha) if sha else None
-        if not before.runs:
+        verdicts = _verdicts(fold(journal.events()))
+        full = _full_sha(verdicts, sha) if sha else None
+        if not verdicts:
             raise CannotDo("there is no verdict to take back")
         journal.append(undo_event(full))
-        after = fold(journal.events())
-    if full:
-        return (full,) * (len(before.runs) - len(after.runs))
-    return (before.runs[-1].sha,)
+    return tuple(one for one in verdicts if one == full) if full else verdicts[-1:]
 
 
-def _full_sha(story: Story, start: str) -> str:
-    found = {run.sha for run in story.runs if run.sha.startswith(start)}
+def _verdicts(story: Story) -> tuple[str, ...]:
+    """Return the commit of every verdict; a look at a device or another control is none."""
+    return tuple(run.sha for run in story.runs if run.purpose != CONTROL)
+
+
+def _full_sha(shas: tuple[str, ...], start: str) -> str:
+    found = {sha for sha in shas if sha.startswith(start)}
     if len(found) != 1:
         raise CannotDo(f"{start} names {len(found) or 'none'} of the commits that were run")
     return found.pop()

@@ -106,7 +106,9 @@ def _kind(
 
 def _unjudged(campaign: Campaign, cast: tuple[Vote, ...], at_bad: Sequence[Vote]) -> CannotDo:
     which = "bad" if at_bad and all(not _voted(vote) for vote in at_bad) else "good"
-    last = [vote for vote in cast if not _voted(vote)][-1]
+    end = campaign.story.bad_end if which == "bad" else campaign.story.good_end
+    silent = [vote for vote in cast if not _voted(vote) and vote.run.purpose != CONTROL]
+    last = next((vote for vote in reversed(silent) if vote.run.sha == end), silent[-1])
     why = last.judged.reason or last.run.observation.reason or "no reason was given"
     return CannotDo(
         f"the {which} end {last.run.sha[:12]} cannot be judged: {why}",

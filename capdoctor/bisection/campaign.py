@@ -24,7 +24,7 @@ from capdoctor.bisection.search.advise import advise
 from capdoctor.bisection.search.bracket import newest_transition
 from capdoctor.bisection.search.case import Case, End, Ending, Purpose, Settings
 from capdoctor.bisection.search.evidence import count
-from capdoctor.bisection.suspicion import CONTROL, suspicion
+from capdoctor.bisection.suspicion import CONTROL, Suspicion, suspicion
 from capdoctor.bisection.verdicts import mark_of
 from capdoctor.bisection.votes import seen_on, stuck, votes
 from capdoctor.bisection.workers import Task, Workers, workers_for
@@ -82,11 +82,15 @@ class Campaign:
             crew.close()
 
     def run_once(self, sha: str, purpose: str) -> Observation:
-        """Run a commit outside the search and write it down; a run of the journal counts."""
+        """Run a commit on the first worker, outside the search; a run of the journal counts.
+
+        Raises:
+            Paused: the device of that worker is broken.
+        """
         for run in self.story.runs:
             if run.sha == sha and run.purpose == purpose and run.observation.saw is not Saw.INFRA:
                 return run.observation
-        if self.device_check is not None and self._suspect() is not None:
+        if self.device_check is not None and 0 in self._suspicion().due:
             control = Task(self.story.begin.older, CONTROL, -1)
             self._write(control, 0, self._run_task(control, 0))
             self._pause_if_stuck()
@@ -137,7 +141,7 @@ class Campaign:
 
     def _control(self, refined: Refined, crew: Workers) -> bool:
         """Have a worker that met a fault prove that its device still works."""
-        suspect = self._suspect()
+        suspect = self._suspicion().worker
         if suspect is not None and not crew.in_flight:
             self.listener.noted("after a fault: a control run, whether the device still works")
             crew.take(Task(refined.line.runs_at(0), CONTROL, 0), suspect)
@@ -145,10 +149,10 @@ class Campaign:
 
     def _may_end(self, end: End) -> bool:
         """Whether no control can change the answer: a device broken by the last run may be why."""
-        return end.ending is Ending.FOUND or self._suspect() is None
+        return end.ending is Ending.FOUND or not self._suspicion().due
 
-    def _suspect(self) -> int | None:
-        return suspicion(self.story.runs, at_once=self.device_check is not None).worker
+    def _suspicion(self) -> Suspicion:
+        return suspicion(self.story.runs, at_once=self.device_check is not None)
 
     def _unproven(self, refined: Refined, end: End) -> Task | None:
         """Return the culprit or its very parent, if only a commit that should be alike was run."""

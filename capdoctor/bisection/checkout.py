@@ -12,7 +12,8 @@ from capdoctor.bisection.observation import Observation, Saw
 from capdoctor.bisection.probes.engine import model_in_repository, observe
 from capdoctor.bisection.reference import read_reference
 from capdoctor.bisection.verdicts import Judged, judge
-from capdoctor.engines.gpus.device_check import device_state, gpus_needed
+from capdoctor.engines.gpus.device_check import device_state
+from capdoctor.engines.gpus.needed import gpus_needed
 from capdoctor.errors import CannotDo
 from capdoctor.model import EngineSpec, ProbeVerdict, RunOutcome
 

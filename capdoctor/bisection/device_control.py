@@ -10,9 +10,11 @@ from collections.abc import Callable, Mapping
 
 from capdoctor.bisection.observation import Observation, Saw
 from capdoctor.bisection.probes.probe import Place, visible_devices
+from capdoctor.bisection.probes.strays import mark
 from capdoctor.bisection.request import BisectRequest
-from capdoctor.engines.gpus.device_check import DeviceState, device_state, gpus_needed
+from capdoctor.engines.gpus.device_check import DeviceState, device_state
 from capdoctor.engines.gpus.memory import has_driver
+from capdoctor.engines.gpus.needed import gpus_needed
 
 DeviceCheck = Callable[[Place], Observation]
 AskDevice = Callable[[Mapping[str, str], int], DeviceState]
@@ -34,7 +36,7 @@ def device_check_for(request: BisectRequest, ask: AskDevice = device_state) -> D
     variables = request.engine.environment if request.engine else {}
 
     def check(place: Place) -> Observation:
-        return observed(ask({**variables, **visible_devices(place)}, needed))
+        return observed(ask({**variables, **mark(place.out), **visible_devices(place)}, needed))
 
     return check
 

@@ -31,7 +31,9 @@ def revert_check(campaign: Campaign, result: BisectResult) -> BisectResult:
         return _saying(result, "with it reverted, the bad end does not crash")
     if verdict is ProbeVerdict.BAD:
         return _saying(result, "with it reverted, the bad end crashes still: another cause as well")
-    return _saying(result, f"with it reverted, the bad end cannot be judged: {seen.title}")
+    return _saying(
+        result, f"with it reverted, the bad end cannot be judged: {seen.title or seen.reason}"
+    )
 
 
 def _saying(result: BisectResult, sentence: str) -> BisectResult:

@@ -17,14 +17,19 @@ REVERT = "revert"
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """``uncounted`` runs crashed right after a fault; ``worker`` is due for a control run.
+    """``uncounted`` runs crashed right after a fault; workers in ``due`` owe a control run.
 
     ``before_broken`` are the runs after which a control failed: whose fault that is nobody knows.
     """
 
     uncounted: frozenset[int]
-    worker: int | None
+    due: tuple[int, ...] = ()
     before_broken: frozenset[int] = frozenset()
+
+    @property
+    def worker(self) -> int | None:
+        """The worker whose control comes first."""
+        return self.due[0] if self.due else None
 
     @property
     def doubtful(self) -> frozenset[int]:
@@ -65,5 +70,5 @@ def suspicion(runs: tuple[Run, ...], *, at_once: bool = False) -> Suspicion:
         if seen.saw is not Saw.INFRA:
             faulty[who] = crashed and (seen.sticky or faulty.get(who, False))
     uncounted = void.union(*waiting.values())
-    worker = next((who for who in due if due[who]), None)
-    return Suspicion(frozenset(uncounted), worker, frozenset(broken))
+    owing = tuple(who for who in due if due[who])
+    return Suspicion(frozenset(uncounted), owing, frozenset(broken))

@@ -43,7 +43,7 @@ def _doubt(index: int, run: Run, reference: Reference | None, suspects: Suspicio
     seen = run.observation
     same = seen.saw is Saw.CRASH and reference and seen.signature == reference.signature
     doubtful = index in suspects.before_broken and not (same and seen.signature)
-    return "the device was broken after it" if doubtful else ""
+    return "its device passed no control after it" if doubtful else ""
 
 
 def seen_on(line: Line, cast: tuple[Vote, ...]) -> tuple[Seen, ...]:

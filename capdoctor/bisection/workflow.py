@@ -25,7 +25,9 @@ from capdoctor.bisection.journal.story import (
     begin_event,
     fold,
     resume_event,
+    run_event,
 )
+from capdoctor.bisection.journal.unasked import nobody_asked
 from capdoctor.bisection.journal.work_folder import JOURNAL, find_work_folder, new_work_folder
 from capdoctor.bisection.line import Line, whole_line
 from capdoctor.bisection.probes.choose import probe_for
@@ -39,7 +41,7 @@ from capdoctor.bisection.repositories import find_repository
 from capdoctor.bisection.request import BisectRequest
 from capdoctor.bisection.revert import revert_check
 from capdoctor.bisection.search.case import Ending
-from capdoctor.errors import CannotDo, CapdoctorError, Interrupted
+from capdoctor.errors import CannotDo, CapdoctorError, Interrupted, UsageError
 from capdoctor.model import BisectResult
 
 
@@ -70,6 +72,7 @@ def bisect(
         CannotDo: it could not be started, or is paused because the machine failed.
         Interrupted: the user stopped it.
     """
+    _check_gpus(request)
     python = request.engine.python if request.engine else None
     source = find_repository(request.repo, python)
     request = _anywhere(request, source)
@@ -86,12 +89,12 @@ def bisect(
     with locked(work):
         with _no_litter(work, ours=work_dir is None):
             mirror = open_mirror(source, work / "repository.git")
+            check = device_check or device_check_for(request)
             begin = _begin(request, mirror, chosen)
         journal = Journal(work / JOURNAL)
         journal.append(begin_event(begin))
         story = Story(begin)
-        tools = Tools(chosen, device_check or device_check_for(request), listener or Silent())
-        return _go_on(story, journal, mirror, tools)
+        return _go_on(story, journal, mirror, Tools(chosen, check, listener or Silent()))
 
 
 def resume(
@@ -110,13 +113,27 @@ def resume(
     work = find_work_folder(work_dir)
     with locked(work):
         journal = Journal(work / JOURNAL)
-        begin = fold(journal.events()).begin
-        mirror = open_mirror(Path(begin.source), work / "repository.git")
+        before = fold(journal.events())
+        request = before.begin.request
+        mirror = open_mirror(Path(before.begin.source), work / "repository.git")
+        chosen = probe or probe_for(request)
+        check = device_check or device_check_for(request)
+        for run in nobody_asked(before) if check else ():
+            journal.append(run_event(run))
         journal.append(resume_event())
         story = fold(journal.events())
-        chosen = probe or probe_for(begin.request)
-        check = device_check or device_check_for(begin.request)
         return _go_on(story, journal, mirror, Tools(chosen, check, listener or Silent()))
+
+
+def _check_gpus(request: BisectRequest) -> None:
+    """Refuse devices that do not go round: a worker without any of its own takes the others'."""
+    sets, workers = len(request.gpus), request.workers
+    if sets and sets != workers:
+        raise UsageError(
+            f"{workers} worker(s) cannot share out {sets} set(s) of GPUs",
+            "give --gpus once for each worker (--workers 2 --gpus 0 --gpus 1); a set may hold "
+            "several (--gpus 0,1)",
+        )
 
 
 @contextmanager

@@ -73,4 +73,4 @@ def test_what_does_not_count(
 
 def test_a_fault_of_one_worker_is_no_suspicion_of_another() -> None:
     runs = (*story(FAULT, worker=1), *story(PLAIN, worker=2))
-    assert suspicion(runs) == Suspicion(frozenset(), None)
+    assert suspicion(runs) == Suspicion(frozenset())

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from capdoctor.bisection.journal.codec import decode, encode
 from capdoctor.bisection.observation import Observation
 from capdoctor.bisection.request import BisectRequest
-from capdoctor.bisection.suspicion import suspicion
+from capdoctor.bisection.suspicion import CONTROL, suspicion
 from capdoctor.bisection.verdicts import Reference, first_crash
 from capdoctor.errors import CannotDo
 from capdoctor.model import Json
@@ -61,22 +61,44 @@ class Story:
         return self.begin.older if self.begin.request.find_fix else self.begin.newer
 
     @property
+    def good_end(self) -> str:
+        """The end that does not crash."""
+        return self.begin.newer if self.begin.request.find_fix else self.begin.older
+
+    @property
     def reference(self) -> Reference | None:
         """The crash that is looked for: as given, else the first one at the bad end."""
         if self.begin.reference is not None:
             return self.begin.reference
-        doubtful = suspicion(self.runs).doubtful
-        found = (
-            first_crash(run.observation)
+        suspects = suspicion(self.runs)
+        at_bad_end = {
+            index: reference
             for index, run in enumerate(self.runs)
-            if run.sha == self.bad_end and index not in doubtful
-        )
-        return next((reference for reference in found if reference), None)
+            if run.sha == self.bad_end and (reference := first_crash(run.observation))
+        }
+        clear = (at_bad_end[index] for index in at_bad_end if index not in suspects.doubtful)
+        breaking = suspects.before_broken - suspects.uncounted
+        faults = [
+            reference
+            for index, reference in at_bad_end.items()
+            if index in breaking and self.runs[index].observation.sticky and reference.signature
+        ]
+        return next(clear, None) or _twice(faults)
 
     @property
     def elapsed(self) -> float:
         """Return the seconds spent so far."""
         return max((run.elapsed for run in self.runs), default=0.0)
+
+
+def _twice(faults: Sequence[Reference]) -> Reference | None:
+    """Return the fault that came twice, each time leaving the device broken.
+
+    Once may be chance. The second time it came on a device that a control had just passed, or on
+    another one.
+    """
+    known = [one.signature for one in faults]
+    return next((one for at, one in enumerate(faults) if one.signature in known[:at]), None)
 
 
 def begin_event(begin: Begin) -> dict[str, Json]:
@@ -138,7 +160,24 @@ def _after(story: Story, event: Mapping[str, Json]) -> Story:
 
 
 def _without(runs: tuple[Run, ...], sha: Json) -> tuple[Run, ...]:
-    return runs[:-1] if sha is None else tuple(run for run in runs if run.sha != sha)
+    """Take back verdicts, and with each the controls that came after it on its worker.
+
+    A control alone is no verdict, and left behind it would cast doubt on another run.
+    """
+    undone = {at for at, run in enumerate(runs) if run.sha == sha and run.purpose != CONTROL}
+    if sha is None:
+        undone = {max((at for at, run in enumerate(runs) if run.purpose != CONTROL), default=-1)}
+    kept: list[Run] = []
+    bare: set[int] = set()
+    for at, run in enumerate(runs):
+        if at in undone:
+            bare.add(run.worker)
+        elif run.purpose != CONTROL:
+            bare.discard(run.worker)
+            kept.append(run)
+        elif run.worker not in bare:
+            kept.append(run)
+    return tuple(kept)
 
 
 def _object(value: Json) -> Mapping[str, Json]:

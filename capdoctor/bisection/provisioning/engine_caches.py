@@ -20,11 +20,13 @@ def engine_caches(place: Place, package: str = "vllm") -> dict[str, str]:
 
     Only where the crash that is looked for comes after compilation. Commits whose ``package`` is
     the same share a folder, others never do: a compile cache shared between versions lends one the
-    crash of another. It lies beside the worktrees and goes with them; what the user has set stays.
+    crash of another. Nor do workers: vLLM writes files of its cache in place, and one that starts
+    meanwhile would read half of them. It lies beside the worktrees and goes with them; what the
+    user has set stays.
     """
     if place.stage not in _AFTER_COMPILATION:
         return {}
     key = tree_key(place.mirror, place.sha, (package,))
-    folder = place.worktrees / "caches" / key
+    folder = place.worktrees / "caches" / f"{key}-{place.worker}"
     found = {name: str(folder / part) for name, part in CACHES.items()}
     return {name: value for name, value in found.items() if name not in os.environ}

@@ -38,6 +38,11 @@ def test_only_commits_with_the_same_sources_share(places: list[Place]) -> None:
     assert set(first) == {"VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"}
 
 
+def test_two_workers_never_write_into_one_cache(places: list[Place]) -> None:
+    mine, yours = (engine_caches(replace(places[0], worker=worker)) for worker in (0, 1))
+    assert not set(mine.values()) & set(yours.values())
+
+
 @pytest.mark.parametrize("stage", [None, "config", "weights", "profile_run", "no such stage"])
 def test_a_crash_that_may_depend_on_a_cache_never_meets_one(
     places: list[Place], stage: str | None

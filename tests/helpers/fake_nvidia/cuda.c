@@ -4,6 +4,7 @@
  * FAKE_CUDA_FAIL      CALL=CODE or CALL=CODE@DEVICE: this call is refused
  * FAKE_CUDA_HANG      CALL: this call never returns
  * FAKE_CUDA_WRONG     DEVICE: this one's kernel computes something else
+ * CUDA_LOG_FILE       stdout: the log goes there, as that of the real one does
  */
 #include <stdint.h>
 #include <stdio.h>
@@ -46,7 +47,17 @@ static void put(stream *on, operation one)
     else perform(&one);
 }
 
-int cuInit(unsigned flags) { (void)flags; REFUSE("cuInit"); return 0; }
+int cuInit(unsigned flags)
+{
+    (void)flags;
+    const char *log = getenv("CUDA_LOG_FILE");
+    if (log && !strcmp(log, "stdout")) {
+        static const char text[] = "[22:49:39.058][1394][CUDA][E] No CUDA context is current";
+        if (write(1, text, sizeof text - 1) < 0) return 999;  /* no end of line: that is the worst */
+    }
+    REFUSE("cuInit");
+    return 0;
+}
 
 int cuGetErrorName(int code, const char **text)
 {
@@ -80,6 +91,14 @@ int cuDeviceGet(int *device, int index) { *device = index; current = index; REFU
 int cuDeviceGetName(char *text, int size, int device)
 {
     snprintf(text, (size_t)size, "Fake GPU %c", 'A' + device);
+    return 0;
+}
+
+int cuDeviceGetUuid(unsigned char *uuid, int device)
+{
+    REFUSE("cuDeviceGetUuid");
+    memset(uuid, 0, 16);
+    uuid[15] = (unsigned char)(0xA0 + device);
     return 0;
 }
 

@@ -58,7 +58,7 @@ def nvmlDeviceGetUUID(gpu: dict[str, Any]) -> str:  # noqa: N802
 
 
 def nvmlDeviceGetName(gpu: dict[str, Any]) -> bytes:  # noqa: N802
-    return b"Fake GPU"  # as bindings before 11.5 did
+    return str(gpu.get("name", "Fake GPU")).encode()  # as bindings before 11.5 did
 
 
 def nvmlDeviceGetMemoryInfo(gpu: dict[str, Any], version: int | None = None) -> SimpleNamespace:  # noqa: N802

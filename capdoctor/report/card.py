@@ -127,11 +127,16 @@ def _others_text(diagnosis: Diagnosis) -> str:
     """Name the other ranks that failed in the same way."""
     ranks = diagnosis.extra.get("ranks")
     raised = ranks.get("raised_it") if isinstance(ranks, dict) else None
-    raised = raised if isinstance(raised, list) else []
-    others = [rank for rank in raised if rank != diagnosis.process.rank]
-    if not others or diagnosis.process.rank is None:
+    if not isinstance(raised, list):
         return ""
-    return f"; the same in rank{'s' if others[1:] else ''} {', '.join(map(str, others))}"
+    process = diagnosis.process
+    # A rank is a number or the worker's place (PP1_TP0), which is then part of its name.
+    own = {str(process.rank), (process.name or "").partition("_")[2]}
+    others = [one_line(str(rank)) for rank in raised if str(rank) not in own]
+    if not others:
+        return ""
+    verb = "the same" if len(others) < len(raised) else "raised"  # its own rank may not be known
+    return f"; {verb} in rank{'s' if others[1:] else ''} {', '.join(others)}"
 
 
 def _follow_on_line(diagnosis: Diagnosis) -> Iterator[CardLine]:

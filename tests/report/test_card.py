@@ -128,6 +128,24 @@ def test_a_hung_engine_has_its_stacks_named() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "rank", "raised", "tail"),
+    [
+        ("Worker_PP1_TP0", None, ["PP0_TP0", "PP1_TP0"], "; the same in rank PP0_TP0"),
+        ("Worker_PP1_TP0", 0, ["PP1_TP0"], ""),
+        ("EngineCore", None, [0, 1], "; raised in ranks 0, 1"),
+        ("EngineCore", None, [], ""),
+    ],
+)
+def test_ranks_are_told_apart_by_number_or_place(
+    name: str, rank: int | None, raised: list[Json], tail: str
+) -> None:
+    process = replace(SPARSE.process, name=name, pid=None, rank=rank)
+    found = replace(SPARSE, process=process, extra={"ranks": {"raised_it": raised}})
+    (line,) = [line.text for line in diagnosis_card(found) if line.label == "process"]
+    assert line.removeprefix(name).removeprefix(f", rank {rank}") == tail
+
+
+@pytest.mark.parametrize(
     ("raised", "tail"),
     [([0, 1], "; the same in rank 0"), ([0, 1, 3], "; the same in ranks 0, 3"), ([1], "")],
 )

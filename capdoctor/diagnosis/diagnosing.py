@@ -17,20 +17,25 @@ from capdoctor.diagnosis.run_files import RunFiles, run_of, runs_in
 from capdoctor.diagnosis.verdicts import Judgement, judge
 from capdoctor.errors import CannotDo
 from capdoctor.logs import ParsedLog, read_log, read_logs
-from capdoctor.model import Diagnosis, RunFacts, Verdict
+from capdoctor.model import Diagnosis, Verdict
 
-if TYPE_CHECKING:  # few logs have a trace beside them
-    from capdoctor.model import CaptureTrace
+if TYPE_CHECKING:  # a log alone has neither
+    from capdoctor.model import CaptureTrace, RunFacts
 
 Source = Path | BinaryIO
 
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What lies beside the log of a run: the file that the driver wrote, what the tracer saw."""
+    """What lies beside the log of a run.
+
+    ``driver_log`` is the file that the driver wrote, ``trace`` what the tracer saw, ``stacks`` the
+    file of what was printed after the engine was told to end.
+    """
 
     driver_log: Path | None = None
     trace: CaptureTrace | None = None
+    stacks: Path | None = None
 
 
 def diagnose(
@@ -46,11 +51,13 @@ def diagnose(
         UsageError: a rules folder does not exist.
     """
     loaded = store.load(rules)
-    if facts is None and isinstance(source, Path):
-        files = run_of(source)
-        if files is not None:
-            return _of_run(files, loaded)
-    return diagnose_parsed(read_log(source), loaded, facts)
+    files = run_of(source) if isinstance(source, Path) else None
+    if facts is None and files is not None:
+        return _of_run(files, loaded)
+    stacks = files.stacks if files is not None else None
+    if facts is None:
+        return diagnose_parsed(read_log(source), loaded, None)
+    return _controlled(source, loaded, facts, Beside(facts.driver_log, facts.trace, stacks))
 
 
 def diagnose_all(
@@ -77,14 +84,26 @@ def diagnose_all(
 
 
 def _of_run(files: RunFiles, rules: store.Rules) -> Diagnosis:
-    """Diagnose the log of a run with the driver's log and the traces that lie beside it."""
+    """Diagnose the log of a run with what lies beside it."""
+    from capdoctor.diagnosis.run_end import hang_of
     from capdoctor.diagnosis.run_trace import read_run_trace
     from capdoctor.report.trace_text import fault_notes
 
-    beside = Beside(files.driver_log, read_run_trace(files.trace, files.driver_log))
-    found = diagnose_parsed(read_log(files.log), rules, None, beside)
+    trace = read_run_trace(files.trace, files.driver_log)
+    beside = Beside(files.driver_log, trace, files.stacks)
+    found = _controlled(files.log, rules, hang_of(files.outcome), beside)
     told = fault_notes(beside.trace) if beside.trace is not None else ()
     return replace(found, warnings=(*found.warnings, *told))
+
+
+def _controlled(
+    source: Source, rules: store.Rules, facts: RunFacts | None, beside: Beside
+) -> Diagnosis:
+    """Diagnose the log of a run under control, which tells something even if the log is empty."""
+    silent = isinstance(source, Path) and source.is_file() and source.stat().st_size == 0
+    if facts is not None and silent:
+        return _with_place(nothing_found(facts, rules.warnings), beside)
+    return diagnose_parsed(read_log(source), rules, facts, beside)
 
 
 def diagnose_parsed(
@@ -104,7 +123,7 @@ def diagnose_parsed(
     runs = [part for run in log.runs for part in split_restart(without_decoys(run))]
     worked = [work_up(run, given) for run in runs]
     if not worked:
-        return nothing_found(facts, rules.warnings)
+        return _with_place(nothing_found(facts, rules.warnings), beside)
     judged = [(case, judge(case, log.total_lines)) for case in worked]
     case, judgement = _the_run(judged)
     if log.binary and judgement.verdict is Verdict.NOT_AN_ENGINE_LOG:
@@ -112,12 +131,21 @@ def diagnose_parsed(
             f"{log.source} is binary data, not a log.", "Give the text that was printed."
         )
     warnings = (*rules.warnings, *_other_runs(judged, case), *log.limits_hit)
-    found = answer(case, judgement, warnings)
+    found = _with_place(answer(case, judgement, warnings), beside)
     if beside.trace is None:
         return found
     from capdoctor.diagnosis.traced import with_trace
 
     return with_trace(found, case, beside.trace)
+
+
+def _with_place(found: Diagnosis, beside: Beside) -> Diagnosis:
+    """The diagnosis of a hang with the frame at which the engine waits."""
+    if found.verdict is not Verdict.STARTUP_HANG or beside.stacks is None:
+        return found
+    from capdoctor.diagnosis.waiting import waiting_at
+
+    return replace(found, root_frame=waiting_at(beside.stacks))
 
 
 def _the_run(judged: list[tuple[Case, Judgement]]) -> tuple[Case, Judgement]:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from capdoctor.diagnosis.explain import Explained
 from capdoctor.diagnosis.incident import Incident
 from capdoctor.logs import Death, Run, StreamId, rank_in_name
-from capdoctor.model import Json, ProcessEnd, ProcessRef, RunFacts
+from capdoctor.model import Json, ProcessRef
 
+if TYPE_CHECKING:  # a log alone has neither
+    from capdoctor.model import ProcessEnd, RunFacts
+
+# The parts of a worker's name that tell it from the others; EP and DCP follow from these.
+_PLACE = re.compile(r"(?<![A-Z])(?:DP|PP|PCP|TP)\d{1,9}")
 _ALIKE = frozenset({"repeat", "same-code"})
 
 
 def ranks_of(run: Run, root: Incident, alike: Sequence[Incident]) -> dict[str, Json]:
     """Give the ranks that raised the root error or died of it, and who else printed an error.
 
-    Empty where the log knows one rank alone.
+    Empty where the log knows one rank alone. A rank is a number, or, where several workers would
+    share it (pipeline and data parallel ranks), the worker's place: ``PP1_TP0``.
     """
-    known = _by_process(run)
+    known = _labels(run)
     workers = {rank for rank in known.values() if rank is not None}
     if len(workers) < 2:  # noqa: PLR2004 - one rank has nobody to differ from
         return {}
@@ -26,9 +35,9 @@ def ranks_of(run: Run, root: Incident, alike: Sequence[Incident]) -> dict[str, J
     if root.death is not None:
         raised |= {rank for rank in (_of_death(root.death),) if rank is not None}
     return {
-        "raised_it": [*sorted(raised)],
-        "printed_an_error": [*sorted(printed)],
-        "printed_none": [*sorted(workers - printed)],
+        "raised_it": _in_order(raised),
+        "printed_an_error": _in_order(printed),
+        "printed_none": _in_order(workers - printed),
         "source": "read: prefixes of the lines",
     }
 
@@ -77,6 +86,7 @@ def _ended(facts: RunFacts | None, rank: int) -> ProcessEnd | None:
     return found[0] if len(found) == 1 else None
 
 
+_Label = int | str
 _Process = tuple[int | None, str | None]
 
 
@@ -89,6 +99,30 @@ def _by_process(run: Run) -> dict[_Process | StreamId, int | None]:
     return found
 
 
+def _labels(run: Run) -> Mapping[_Process | StreamId, _Label | None]:
+    """Give every worker's rank; its place where ranks alone do not tell the workers apart."""
+    known = _by_process(run)
+    places = {_key(stream): "" for stream in run.streams}
+    for stream in run.streams:
+        named = "_".join(_PLACE.findall(stream.name or ""))
+        places[_key(stream)] = max(places[_key(stream)], named, key=len)
+    sharing: dict[int | None, set[str]] = defaultdict(set)
+    for key, rank in known.items():
+        sharing[rank].add(places[key])
+    apart = all(len(sharing[rank]) < 2 for rank in sharing if rank is not None)  # noqa: PLR2004
+    if apart and not any(sharing[None]):
+        return known
+    return {key: places[key] or rank for key, rank in known.items()}
+
+
+def _in_order(labels: Iterable[_Label]) -> list[Json]:
+    return [*sorted(labels, key=_numbers_first)]
+
+
+def _numbers_first(label: _Label) -> tuple[bool, list[int], str]:
+    return (isinstance(label, str), [*map(int, re.findall(r"\d+", str(label)))], str(label))
+
+
 def _key(stream: StreamId) -> _Process | StreamId:
     return stream if stream.pid is None else (stream.pid, stream.ip)
 
@@ -98,9 +132,9 @@ def _rank(stream: StreamId, known: dict[_Process | StreamId, int | None]) -> int
 
 
 def _ranks(
-    streams: Iterator[StreamId], known: dict[_Process | StreamId, int | None]
-) -> Iterator[int]:
+    streams: Iterator[StreamId], known: Mapping[_Process | StreamId, _Label | None]
+) -> Iterator[_Label]:
     for stream in streams:
-        rank = _rank(stream, known)
+        rank = known.get(_key(stream), stream.rank)
         if rank is not None and (stream.role == "worker" or _key(stream) in known):
             yield rank

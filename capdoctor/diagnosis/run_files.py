@@ -1,4 +1,4 @@
-"""The files that lie beside the log of a run: what the driver wrote, what the tracer saw."""
+"""The files beside the log of a run: the driver's log, the traces, the stacks of a hung engine."""
 
 from __future__ import annotations
 
@@ -10,15 +10,23 @@ MARK = ".capdoctor-run"
 LOG = "engine.log"
 DRIVER_LOG = "driver.log"
 TRACE = "trace"
+AFTER = "after-end.log"
+OUTCOME = "outcome.json"
 
 
 @dataclass(frozen=True, slots=True)
 class RunFiles:
-    """The log of one run and what lies beside it; nothing may be in the folder of the traces."""
+    """The log of one run and what lies beside it; nothing may be in the folder of the traces.
+
+    ``stacks`` is what was printed after the engine was told to end: the stacks of a hung one.
+    ``outcome`` is the answer that was given when it ended.
+    """
 
     log: Path
     driver_log: Path | None
     trace: Path
+    stacks: Path | None = None
+    outcome: Path | None = None
 
 
 def run_of(log: Path) -> RunFiles | None:
@@ -43,9 +51,17 @@ def runs_in(folder: Path) -> tuple[RunFiles, ...]:
 def _in(folder: Path) -> RunFiles | None:
     if not (_is_run(folder) and _is_file(folder / LOG)):
         return None
-    driver_log = folder / DRIVER_LOG
-    given = driver_log if _is_file(driver_log) else None
-    return RunFiles(folder / LOG, given, folder / TRACE)
+    return RunFiles(
+        log=folder / LOG,
+        driver_log=_if_there(folder / DRIVER_LOG),
+        trace=folder / TRACE,
+        stacks=_if_there(folder / AFTER),
+        outcome=_if_there(folder / OUTCOME),
+    )
+
+
+def _if_there(path: Path) -> Path | None:
+    return path if _is_file(path) else None
 
 
 def _is_run(folder: Path) -> bool:

@@ -50,7 +50,7 @@ def with_trace(found: Diagnosis, case: Case, trace: CaptureTrace) -> Diagnosis:
     tied = offence_behind(case, trace) if found.verdict in _CRASHES else None
     explained = found.verdict is not Verdict.ROOT_CAUSE_NOT_IN_LOG
     if tied is None or (tied.tie is Tie.ALONE and explained):
-        return _warned(found, _apart(trace.offences[0]))
+        return _warned(found, _apart(trace.offences[0], found.error))
     seen = class_of(tied.offence) or _unnamed(found, tied.offence)
     if seen is None or _keeps_its_class(found, tied.offence, seen):
         answer = _supported(found, case, tied, seen)
@@ -67,11 +67,11 @@ def _unnamed(found: Diagnosis, offence: Offence) -> OffenceClass | None:
     )
 
 
-def _apart(offence: Offence) -> str:
-    return (
-        f"the tracer also saw a capture broken by {call_text(offence.call)}; "
-        "the error of this log does not follow from it"
+def _apart(offence: Offence, error: ErrorInfo | None) -> str:
+    what = (
+        "nothing in this log follows" if error is None else "the error of this log does not follow"
     )
+    return f"the tracer also saw a capture broken by {call_text(offence.call)}; {what} from it"
 
 
 def _warned(found: Diagnosis, warning: str) -> Diagnosis:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -104,3 +105,36 @@ def test_one_rank_has_nobody_to_differ_from(tmp_path: Path) -> None:
     alone = tmp_path / "a.log"
     alone.write_text(text)
     assert "ranks" not in diagnose(alone).extra
+
+
+def renamed(tmp_path: Path, name: str, first: str, second: str) -> dict[str, Any]:
+    """Give the ranks of a log of two workers that have these names, as on CUDA no others."""
+    text = log(name).read_text().replace("Worker_TP0", first).replace("Worker_TP1", second)
+    text = re.sub(r"\(VllmWorker-\d", "(Worker", text)
+    changed = tmp_path / "renamed.log"
+    changed.write_text(text)
+    found = diagnose(changed).extra["ranks"]
+    assert isinstance(found, dict)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "labels"),
+    [
+        ("Worker_PP0", "Worker_PP1", ["PP0", "PP1"]),
+        ("Worker_PP0_TP0", "Worker_PP1_TP0", ["PP0_TP0", "PP1_TP0"]),
+        ("Worker_DP0_TP0_EP0", "Worker_DP1_TP0_EP1", ["DP0_TP0", "DP1_TP0"]),
+        ("Worker_PCP0_TP0", "Worker_PCP1_TP0", ["PCP0_TP0", "PCP1_TP0"]),
+        ("Worker_PP2_TP0", "Worker_PP10_TP0", ["PP2_TP0", "PP10_TP0"]),
+        ("Worker_TP0_EP0", "Worker_TP1_EP1", [0, 1]),
+        ("Worker_PP1_TP0", "Worker_PP0_TP1", [0, 1]),
+        ("Worker_TP0_DCP0", "Worker_TP1_DCP0", [0, 1]),
+    ],
+)
+def test_workers_that_share_a_number_are_told_apart_by_their_place(
+    tmp_path: Path, first: str, second: str, labels: list[int | str]
+) -> None:
+    both = renamed(tmp_path, "both-warmup", first, second)
+    assert (both["raised_it"], both["printed_none"]) == (labels, [])
+    one = renamed(tmp_path, "one-warmup", first, second)
+    assert (one["raised_it"], one["printed_none"]) == (labels[1:], labels[:1])

@@ -169,6 +169,19 @@ def test_a_crash_that_has_nothing_to_do_with_a_broken_capture_stays_what_it_is()
     assert replace(found, warnings=blind.warnings) == blind
 
 
+def test_a_start_that_went_well_has_no_error_that_could_follow(tmp_path: Path) -> None:
+    ready = tmp_path / "ready.log"
+    lost = log_of(LOST)
+    ready.write_text(
+        lost[: lost.index("(EngineCore pid=77) ERROR")]
+        + "INFO:     Application startup complete.\n"
+    )
+    found = diagnose(ready, facts=RunFacts(trace=trace_of(invalidated())))
+    assert found.verdict is Verdict.CLEAN_STARTUP
+    assert found.trace is None
+    assert found.warnings[-1].endswith("; nothing in this log follows from it")
+
+
 def test_an_offence_of_another_process_is_not_behind_this_crash(log: Path) -> None:
     found = told(log, trace_of(invalidated(pid=99)), log_of(LOST))
     assert found.confidence != "confirmed"

@@ -18,6 +18,7 @@ from capdoctor.model.traces import Offence, OffenceKind, TracedCall
 _LINE = re.compile(r"^\[[^\]]*\]\[([0-9]{1,20})\]\[\w+\]\[\w\] (.*)$")
 _RETURNING = re.compile(r"^Returning ([0-9]{1,9}) \((\w+)\) from (\w+)")
 _MOST_BYTES = 4 << 20
+_MOST_ERRORS = 1_000
 _CAPTURE_CODES = range(900, 909)
 _INVALIDATED = 901  # says only that something else had happened before
 _INVALID_VALUE = 1  # what the use of a dead capture's event is refused with
@@ -37,7 +38,10 @@ class DriverError:
 
 
 def read_driver_log(path: Path | None) -> tuple[DriverError, ...]:
-    """The refused calls in their order; none if there is no log."""
+    """The refused calls in their order, each kind of call of each thread once; none without a log.
+
+    Only the first of a kind can be the one that broke something.
+    """
     if path is None:
         return ()
     try:
@@ -45,7 +49,7 @@ def read_driver_log(path: Path | None) -> tuple[DriverError, ...]:
             text = file.read(_MOST_BYTES).decode("utf-8", "replace")
     except OSError:
         return ()
-    found: list[DriverError] = []
+    found: dict[tuple[int, int, str], DriverError] = {}
     why: dict[int, list[str]] = {}
     for line in text.splitlines():
         match = _LINE.match(line)
@@ -57,9 +61,10 @@ def read_driver_log(path: Path | None) -> tuple[DriverError, ...]:
         returning = _RETURNING.match(match.group(2))
         if returning is not None:
             code, api = int(returning.group(1)), returning.group(3)
-            found.append(DriverError(thread, code, api, tuple(told[-4:])))
+            error = DriverError(thread, code, api, tuple(told[-4:]))
+            found.setdefault((thread, code, api), error)
             told.clear()
-    return tuple(found)
+    return tuple(found.values())[:_MOST_ERRORS]
 
 
 def attribute(

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from capdoctor.capture.tracer.driver_lines import (
-    DriverError,
     attribute,
     read_driver_log,
     threads_of,
@@ -17,6 +15,7 @@ from capdoctor.capture.tracer.lines import call_of, error_of, offence_kind
 from capdoctor.capture.tracer.safe_lines import Line, safe_lines, trace_files
 from capdoctor.model.traces import CaptureTrace, Offence, OffenceKind
 
+_MOST_OFFENCES = 1_000
 TRACER_PACKAGE = Path(__file__).resolve().parent / "inside"
 """The folder to hand to a target Python as the package ``capdoctor_tracer``."""
 
@@ -47,13 +46,15 @@ def read_trace(folder: Path, driver_log: Path | None = None) -> CaptureTrace | N
         return None
     start = min(process.begun for process in processes)
     driver = read_driver_log(driver_log)
+    owners = _owners(processes, {error.thread_id for error in driver})
+    lines = [(process, line) for process in processes for line in _broken(process)]
+    lines.sort(key=lambda pair: pair[1].get("time", start))
     found = [
-        offence
-        for process in processes
-        for offence in _offences(process, driver, start, _foreign_threads(process, processes))
+        attribute(_offence(process, line, start), line, driver, _foreign(process, owners))
+        for process, line in lines[:_MOST_OFFENCES]
     ]
     return CaptureTrace(
-        offences=tuple(sorted(found, key=lambda offence: offence.seconds)),
+        offences=tuple(found),
         processes=len(processes),
         captures=sum(max(process.captures, len(process.ends)) for process in processes),
         faults=tuple(fault for process in processes for fault in process.faults),
@@ -81,26 +82,37 @@ def _read_process(path: Path) -> _Process:
     return process
 
 
-def _offences(
-    process: _Process, driver: tuple[DriverError, ...], start: float, foreign: frozenset[int]
-) -> Iterator[Offence]:
-    for line in (*process.offences, *_unresolved(process)):
-        yield attribute(_offence(process, line, start), line, driver, foreign)
+def _broken(process: _Process) -> list[Line]:
+    """What broke captures of a process, each in a line."""
+    return [*process.offences, *_unresolved(process)]
 
 
-def _foreign_threads(process: _Process, processes: list[_Process]) -> frozenset[int]:
+def _owners(processes: list[_Process], asked: set[int]) -> dict[int, set[int]]:
+    """Of the threads that are asked for: which processes are known to have them."""
+    found: dict[int, set[int]] = {ident: set() for ident in asked}
+    for process in processes if asked else ():
+        for line in process.offences:
+            for ident in asked & threads_of(line).keys():
+                found[ident].add(id(process))
+    return found
+
+
+def _foreign(process: _Process, owners: dict[int, set[int]]) -> frozenset[int]:
     """The threads that other processes are known to have."""
-    others = [line for other in processes if other is not process for line in other.offences]
-    return frozenset(ident for line in others for ident in threads_of(line))
+    return frozenset(ident for ident, known in owners.items() if known - {id(process)})
 
 
 def _unresolved(process: _Process) -> list[Line]:
-    """First exceptions of captures of which no end is known: the process died inside."""
+    """What raised in captures of which no end is known: the process died inside.
+
+    Of each the last whose exception is known, for what raised before it was caught; else the first.
+    """
     known = {line.get("number") for line in process.offences} | set(process.ends)
     found: dict[Any, Line] = {}
     for line in process.suspects:
-        if line.get("number") not in known:
-            found.setdefault(line.get("number"), line)
+        number = line.get("number")
+        if number not in known and (number not in found or line.get("error")):
+            found[number] = line
     return list(found.values())
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 _MOST_FILES = 1_000
 _MOST_BYTES = 16 << 20  # of one file; a process writes some hundred bytes for each capture
+_MOST_BYTES_OF_ALL = 64 << 20
 _LONGEST_LINE = 1 << 20
 _MOST_LINES = 100_000
 
@@ -26,7 +27,20 @@ def trace_files(folder: Path) -> list[Path]:
         found = sorted(path for path in folder.glob("trace-*.jsonl") if path.is_file())
     except (OSError, ValueError):  # no permission; a NUL in the name
         return []
-    return found[:_MOST_FILES]
+    return _first_bytes(found[:_MOST_FILES])
+
+
+def _first_bytes(files: list[Path]) -> list[Path]:
+    """Leave out the files that are beyond what is read of all together."""
+    kept, left = [], _MOST_BYTES_OF_ALL
+    for path in files:
+        try:
+            left -= min(path.stat().st_size, _MOST_BYTES)
+        except OSError:  # gone, or no permission
+            continue
+        if left >= 0:
+            kept.append(path)
+    return kept
 
 
 def safe_lines(path: Path) -> Iterator[Line]:

@@ -56,14 +56,17 @@ class VirtualStatus:
 
 @contextmanager
 def tracing(folder: Path, session: Session | None = None) -> Iterator[None]:
-    """Trace what is captured in the block, on the virtual device of ``session`` or a real one."""
+    """Trace what is captured in the block, on the virtual device of ``session`` or a real one.
+
+    Where ``folder`` cannot be written the block runs untraced.
+    """
     from capdoctor.capture.tracer.inside.tracer import Tracer
 
     shims = (str(_SHIMS) + os.sep,)
     natives = tuple(str(_SHIMS / name) for name in _NATIVES) if session is not None else ()
     source = VirtualStatus(session.machine) if session is not None else None
     tracer = Tracer(str(folder), source, shims, natives)
-    tracer.install()
+    tracer.guard.run(tracer.install)
     try:
         yield
     finally:

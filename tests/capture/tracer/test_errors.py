@@ -76,7 +76,7 @@ def test_the_errors_of_another_thread_are_told_from_its_own_frames() -> None:
         with ThreadPoolExecutor(1) as pool:
             pool.submit(says_so_itself).result()
 
-    told = raised_json(raised_by(waits), HIDDEN)
+    told = raised_json(chain_of(raised_by(waits)), HIDDEN)
     assert told is not None
     assert told["in_thread"] is True
     assert [frame[2] for frame in told["call"]["stack"]] == ["says_so_itself"]

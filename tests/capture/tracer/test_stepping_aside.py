@@ -13,6 +13,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from capdoctor.capture.device import VirtualDevice
 from capdoctor.capture.tracer.inside import operators, profile_hook, watch
+from capdoctor.capture.tracer.inside.calls import Hidden
+from capdoctor.capture.tracer.inside.guard import Guard
+from capdoctor.capture.tracer.inside.journal import Journal
+from capdoctor.capture.tracer.inside.methods import Methods
 from capdoctor.capture.tracer.virtual import tracing
 from tests.capture.tracer.traced import Names, journal_lines, run
 from tests.gpu.tracer.cases import CASES, capturing
@@ -55,8 +59,7 @@ def test_a_fault_is_written_down_once_and_changes_nothing(
 def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     plain = run(illegal, None)
-    with pytest.raises(OSError, match="file"):  # said at once where the tracer is asked for
-        run(illegal, tmp_path / "file" / "trace")
+    assert run(illegal, tmp_path / "file" / "trace") == plain
     assert run(illegal, None) == plain
 
 
@@ -123,21 +126,83 @@ def test_a_mode_that_outlives_the_capture_stays_on_alone(tmp_path: Path) -> None
     assert "sub_" not in plain.result
 
 
-def test_leaving_takes_off_this_mode_and_no_other() -> None:
-    ours: Any = Counting()
-    ours.may_enter = True
-    above, below = Counting(), Counting()
+class Ours(Counting):
+    """As much of the tracer's mode as its place on the stack needs."""
+
+    may_enter = True
+
+    def __init__(self, under: object = None) -> None:
+        super().__init__()
+        self.under = under
+
+    def belongs_above(self, other: object) -> bool:
+        return other is self.under
+
+
+def stack_of_modes() -> list[object]:
+    return [operators._at(index) for index in range(operators._depth())]
+
+
+@pytest.mark.parametrize("device", [True, False])
+def test_the_mode_lies_below_the_programs_and_leaves_them_as_they_were(*, device: bool) -> None:
+    below, above = Counting(), Counting()
+    ours: Any = Ours(below if device else None)
     operators._push(below)
     try:
         operators.enter(ours)
         operators.enter(ours)
         operators._push(above)
+        assert stack_of_modes() == ([below, ours, above] if device else [ours, below, above])
         operators.leave(ours)
-        assert torch._C._len_torch_dispatch_stack() == 2
+        assert stack_of_modes() == [below, above]
         operators.leave(ours)
         assert operators._pop(None) is above
     finally:
         assert operators._pop(None) is below
+
+
+def test_what_somebody_has_put_in_the_place_of_a_wrapper_stays(tmp_path: Path) -> None:
+    def theirs(*_: object) -> None:
+        """Put there after the tracer."""
+
+    class Graph:
+        def capture_begin(self) -> None:
+            """Begin."""
+
+        capture_end = capture_begin
+
+    class Bare:
+        pass
+
+    begin, journal = Graph.capture_begin, Journal(str(tmp_path))
+    quiet = watch.Watch(journal, None, Hidden("/torch/"))
+    methods = Methods(quiet, Guard(journal), lambda *_: None, lambda *_: None)
+    methods.wrap(Graph, Bare, Bare)
+    assert Graph.capture_begin is not begin
+    Graph.capture_end = theirs  # type: ignore[method-assign]
+    methods.undo()
+    assert Graph.capture_begin is begin
+    assert Graph.capture_end is theirs
+
+
+def test_a_fault_leaves_the_tracer_even_if_nothing_can_be_written(tmp_path: Path) -> None:
+    class Full(Journal):
+        def write(self, *_: object, **__: object) -> None:
+            raise MemoryError
+
+    guard = Guard(Full(str(tmp_path)))
+    assert guard.run(lambda: 1 // 0) is None
+    assert guard.aside
+
+
+def test_a_full_stack_is_the_programs_and_no_fault(tmp_path: Path) -> None:
+    def deeper() -> None:
+        deeper()
+
+    guard = Guard(Journal(str(tmp_path)))
+    assert guard.run(deeper) is None
+    assert not guard.aside
+    assert guard.run(lambda: 7) == 7
 
 
 def test_the_hook_is_gone_when_the_function_that_captured_has_returned(tmp_path: Path) -> None:
@@ -185,3 +250,49 @@ def test_two_captures_at_once_are_told_apart(tmp_path: Path) -> None:
             first.capture_end()
     offences = [line for line in journal_lines(tmp_path) if line["kind"] == "offence"]
     assert [line["number"] for line in offences] == [2]
+
+
+class HalvedGraph:
+    """A graph whose end has two halves, as from torch 2.14 on."""
+
+    def capture_begin(self) -> None:
+        """Begin."""
+
+    def capture_end_pre(self) -> None:
+        """End the capture."""
+
+    def capture_end(self) -> None:
+        """End the capture and make the graph ready."""
+        self.capture_end_pre()
+
+
+@pytest.mark.parametrize("end", [HalvedGraph.capture_end, HalvedGraph.capture_end_pre])
+def test_each_capture_ends_once_however_it_is_ended(end: Any, tmp_path: Path) -> None:
+    class Graph(HalvedGraph):
+        """A class of its own: the wrappers stay on it."""
+
+    class Idle:
+        def asker(self, stream: int) -> tuple[Any, Any]:
+            return int, Status(stream)
+
+        def capture_id(self, stream: int) -> int:
+            return stream
+
+    class Status:
+        def __init__(self, value: int) -> None:
+            self.value = value
+
+    journal = Journal(str(tmp_path))
+    quiet = watch.Watch(journal, Idle(), Hidden("/torch/"))
+    ended: list[object] = []
+    methods = Methods(
+        quiet, Guard(journal), lambda graph, _frame: quiet.begun(graph, 1), ended.append
+    )
+    methods.wrap(Graph, Idle, Idle)
+    for _ in range(2):
+        graph = Graph()
+        graph.capture_begin()
+        getattr(graph, end.__name__)()
+    assert quiet.captures == 2
+    assert quiet.running == []
+    assert sum(one is not None for one in ended) == 2

@@ -6,7 +6,7 @@ and torch alone, imports itself relatively, and keeps to the syntax of Python 3.
 plugin          how an engine's plug-in loader starts it
 tracer          installs and removes everything
 watch           knows the running captures and names what broke one
-captures, joins one capture; which of its side streams were joined
+captures, suspects, joins    one capture; what raised in it; which side streams were joined
 calls, names    a call as it is written down: what, where, by which thread
 status          asks the driver how a stream's capture stands
 profile_hook, operators, new_threads, raises, methods, events    where calls are seen

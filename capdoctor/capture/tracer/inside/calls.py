@@ -139,6 +139,8 @@ def called_by_program(frame: FrameType | None, hidden: Hidden) -> str | None:
 
 def make_call(function: str | Any, frame: FrameType | None, hidden: Hidden, **more: Any) -> Call:
     """Remember a call of ``function`` that is made in ``frame``."""
+    if hasattr(function, "_schema"):
+        frame = _beyond_modes(function, frame, hidden)
     by_program = called_by_program(frame, hidden)
     if isinstance(function, str):
         name = function
@@ -152,6 +154,19 @@ def make_call(function: str | Any, frame: FrameType | None, hidden: Hidden, **mo
     return Call(
         name, called_as, walk(frame, hidden), thread, thread_name=thread_name(thread), **more
     )
+
+
+def _beyond_modes(operator: Any, frame: FrameType | None, hidden: Hidden) -> FrameType | None:
+    """The frame that an operator comes from, beyond modes of the program's that hand it on."""
+    start = frame
+    while frame is not None:
+        if not hidden.is_hidden(frame.f_code):
+            is_mode = frame.f_code.co_name == "__torch_dispatch__"
+            if not is_mode or all(value is not operator for value in frame.f_locals.values()):
+                break
+            start = frame.f_back
+        frame = frame.f_back
+    return start
 
 
 def of_program(places: tuple[Place, ...]) -> tuple[Place, ...]:
@@ -200,6 +215,13 @@ def thread_name(ident: int) -> str | None:
     # Not current_thread(): it would invent one.
     thread = threading._active.get(ident)  # type: ignore[attr-defined]  # noqa: SLF001
     return None if thread is None else thread.name
+
+
+def thread_names() -> dict[int, str]:
+    """The names of the threads that Python started and that run now."""
+    # Not enumerate(): it takes a lock, which the code that is looked at may hold.
+    running = dict(threading._active)  # type: ignore[attr-defined]  # noqa: SLF001
+    return {ident: thread.name for ident, thread in running.items()}
 
 
 def _is_stdlib(code: CodeType) -> bool:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 _MESSAGE = 2000
 _UNSEEN = "native code"
+_DRIVERS = ("CUDA error", "CUDA driver error", "HIP error")
 _BY_PROGRAM = frozenset({"RAISE_VARARGS", "RERAISE"})
 _SLOTS = {
     "BINARY_SUBSCR": "torch.Tensor.__getitem__",
@@ -34,18 +35,34 @@ def error_json(error: BaseException | None) -> dict[str, Any] | None:
     return {
         "type": type(error).__name__,
         "code": code if isinstance(code, int) else None,
-        "message": str(error)[:_MESSAGE],
+        "message": _message(error)[:_MESSAGE],
     }
 
 
-def chain_of(error: BaseException) -> list[BaseException]:
-    """The exception and all that it is chained to, the first that was raised first."""
-    found: list[BaseException] = []
-    inner: BaseException | None = error
-    while inner is not None and inner not in found:
-        found.append(inner)
-        inner = inner.__cause__ or inner.__context__
-    return found[::-1]
+def _message(error: BaseException) -> str:
+    """The text of an exception, whose own code may fail."""
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - the program's code, not ours
+        return ""
+
+
+def is_drivers(error: BaseException) -> bool:
+    """Say whether the driver refused a call, and not a check of arguments before it."""
+    code = getattr(error, "error_code", None)
+    return isinstance(code, int) or any(mark in _message(error) for mark in _DRIVERS)
+
+
+def chain_of(
+    error: BaseException | None, until: BaseException | None = None
+) -> list[BaseException]:
+    """The exception and all that it is chained to before ``until``, the first raised first."""
+    found: dict[int, BaseException] = {}  # by identity: a program may define what is equal
+    while error is not None and error is not until and id(error) not in found:
+        found[id(error)] = error
+        # Not by "or": a program may define what is true.
+        error = error.__context__ if error.__cause__ is None else error.__cause__
+    return list(found.values())[::-1]
 
 
 def slot_that_raised(error: BaseException, hidden: Hidden) -> tuple[str, tuple[Place, ...]] | None:
@@ -67,14 +84,13 @@ def slot_that_raised(error: BaseException, hidden: Hidden) -> tuple[str, tuple[P
     return name, walk_traceback(error.__traceback__, hidden)
 
 
-def raised_json(error: BaseException | None, hidden: Hidden) -> dict[str, Any] | None:
-    """The first exception of a chain and where it was raised.
+def raised_json(chain: list[BaseException], hidden: Hidden) -> dict[str, Any] | None:
+    """The first exception of a chain and where it was raised; None for none.
 
     ``in_thread`` says that the stack is that of another thread, which handed its exception over.
     """
-    if error is None:
+    if not chain:
         return None
-    chain = chain_of(error)
     first = next((e for e in chain if isinstance(e, RuntimeError)), chain[0])
     places = walk_traceback(first.__traceback__, hidden)
     start = starts_thread(places)

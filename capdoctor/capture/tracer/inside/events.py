@@ -34,10 +34,17 @@ class Events:
             self._waited(handle, _stream(stream), frame)
 
     def failed(
-        self, event: Any, method: str, frame: FrameType | None, error: BaseException | None
+        self,
+        event: Any,
+        method: str,
+        frame: FrameType | None,
+        error: BaseException | None,
+        others: tuple[Any, ...] = (),
     ) -> None:
-        """A method of an event has raised."""
-        self.watch.event_failed(handle_of(event), NAME + method, frame, error)
+        """A method of an event has raised, ``others`` are its arguments."""
+        handles = [handle_of(one) for one in (event, *others)]
+        handle = next((one for one in handles if one in self.watch.events), handles[0])
+        self.watch.event_failed(handle, NAME + method, frame, error)
 
     def stream_failed(
         self, event: Any, method: str, frame: FrameType | None, error: BaseException

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -38,9 +39,13 @@ class Guard:
             self.fault()
 
     def fault(self) -> None:
-        """Write the fault that is being handled down, and step aside."""
-        if self.aside:
-            return
-        self.aside = True
-        with contextlib.suppress(OSError):  # nowhere to write: the program goes on untraced
+        """Write the fault that is being handled down, and step aside.
+
+        That the stack is full is the program's doing: this look failed, the next may do.
+        """
+        # Nothing may come out of here: nowhere to write, no room for a call.
+        with contextlib.suppress(Exception):
+            if self.aside or isinstance(sys.exc_info()[1], RecursionError):
+                return
+            self.aside = True
             self.journal.write("fault", text=traceback.format_exc()[-4000:])

@@ -16,6 +16,8 @@ from .guard import Guard
 from .watch import Watch
 
 _EVENT = ("record", "wait", "synchronize", "query", "elapsed_time")
+# From torch 2.14 on the end has a first half, which a program may call by itself.
+_ENDS = ("capture_end", "capture_end_pre")
 _STREAM = ("wait_event", "synchronize", "query")
 _MISSING = object()
 
@@ -29,12 +31,14 @@ class Methods:
         self.events = Events(watch)
         self.on_begin = on_begin
         self.on_end = on_end
-        self._undo: list[tuple[Any, str, Any]] = []
+        self._undo: list[tuple[Any, str, Any, Any]] = []
 
     def wrap(self, graph: Any, event: Any, stream: Any) -> None:
         """Wrap the methods of a graph, an event and a stream class."""
         self._replace(graph, "capture_begin", self._begin(graph.capture_begin))
-        self._replace(graph, "capture_end", self._end(graph.capture_end))
+        for name in _ENDS:
+            if hasattr(graph, name):
+                self._replace(graph, name, self._end(getattr(graph, name)))
         for owner, names, wrapper in (
             (event, _EVENT, self._use_event),
             (stream, _STREAM, self._use_stream),
@@ -46,7 +50,9 @@ class Methods:
 
     def undo(self) -> None:
         """Put the originals back, where nobody has replaced them since."""
-        for owner, name, old in reversed(self._undo):
+        for owner, name, old, ours in reversed(self._undo):
+            if owner.__dict__.get(name) is not ours:
+                continue
             if old is _MISSING:
                 delattr(owner, name)
             else:
@@ -54,7 +60,7 @@ class Methods:
         self._undo.clear()
 
     def _replace(self, owner: Any, name: str, value: Any) -> None:
-        self._undo.append((owner, name, owner.__dict__.get(name, _MISSING)))
+        self._undo.append((owner, name, owner.__dict__.get(name, _MISSING), value))
         setattr(owner, name, value)
 
     def _begin(self, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -76,11 +82,11 @@ class Methods:
         guard, watch = self.guard, self.watch
 
         @functools.wraps(original)
-        def capture_end(graph: Any) -> Any:
+        def capture_end(graph: Any, *args: Any, **kwargs: Any) -> Any:
             capture = guard.run(watch.ending, graph, caller(1))
             guard.clean_up(self.on_end, capture)
             try:
-                result = original(graph)
+                result = original(graph, *args, **kwargs)
             except BaseException as error:
                 if capture is not None:
                     guard.run(watch.ended, capture, error, caller(1))
@@ -100,7 +106,9 @@ class Methods:
             try:
                 result = original(event, *args, **kwargs)
             except Exception as error:
-                guard.run(events.failed, event, name, caller(1), error)
+                others = (*args, *kwargs.values())
+                if not _is_told(error):
+                    guard.run(events.failed, event, name, caller(1), error, others)
                 raise
             if goes_on and (watch.running or watch.events):
                 stream = args[0] if args else kwargs.get("stream")
@@ -118,7 +126,18 @@ class Methods:
                 return original(stream, *args, **kwargs)
             except Exception as error:
                 event = args[0] if args else kwargs.get("event")
-                guard.run(events.stream_failed, event, name, caller(1), error)
+                if not _is_told(error):
+                    guard.run(events.stream_failed, event, name, caller(1), error)
                 raise
 
         return use
+
+
+def _is_told(error: BaseException) -> bool:
+    """Say whether a wrapper that was called inside the one that asks has handed it on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+        if trace.tb_frame.f_code.co_filename == _is_told.__code__.co_filename:
+            return True
+    return False

@@ -39,7 +39,7 @@ def home_of(function: Any) -> str:
     kind = type(owner)
     home: Any
     if isinstance(owner, ModuleType):
-        home = owner.__name__
+        home = getattr(owner, "__name__", None)
     elif owner is None:  # torch's own functions that hang at no object
         home = getattr(function, "__module__", None) or "torch"
     elif kind.__name__.startswith(_BOUND):
@@ -53,7 +53,7 @@ def frame_name(frame: FrameType) -> str:
     """``torch.cuda.Stream.wait_stream``: a Python function by the frame that runs it."""
     code = frame.f_code
     qualified = getattr(code, "co_qualname", None) or _qualified(frame)
-    module = frame.f_globals.get("__name__", "")
+    module = str(frame.f_globals.get("__name__", ""))
     if module.partition(".")[0] != "torch":  # it stands in for torch's own
         offered = hasattr(sys.modules["torch.cuda"], qualified.partition(".")[0])
         return f"torch.cuda.{qualified if offered else code.co_name}"

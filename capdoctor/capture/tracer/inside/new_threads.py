@@ -38,7 +38,8 @@ class NewThreads:
     def __call__(self, frame: FrameType, event: str, arg: Any) -> None:
         """Look at one event of a thread that runs no capture."""
         if self.guard.aside or not self.watch.running:
-            sys.setprofile(None)
+            if sys.getprofile() is self:  # else one that goes on hands its events on
+                sys.setprofile(None)
             return
         try:
             self._look(frame, event, arg)

@@ -1,7 +1,7 @@
 """The dispatch mode: sees every operator, also those of slots like ``x[0] = 0`` and ``bool(x)``.
 
 It looks into operators of libraries whose kernel is Python: the mode is off while a kernel runs,
-so it is put back on top and the kernel called below it.
+so it is put back on and the kernel called below it.
 """
 
 from __future__ import annotations
@@ -55,6 +55,13 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
         # False while a kernel runs for which torch has set the mode aside: what is pushed then
         # would be taken off by whoever leaves next.
         self.may_enter = True
+
+    def belongs_above(self, other: Any) -> bool:
+        """Say whether another mode is one of torch's own layers or the virtual device."""
+        if getattr(other, "_mode_key", None) is not None:
+            return True
+        code = getattr(type(other).__torch_dispatch__, "__code__", None)
+        return code is not None and self.hook.hidden.is_own(code)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -123,9 +130,18 @@ class Operators(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def enter(mode: Operators) -> None:
-    """Put the mode on top of the calling thread's stack, if it is not there yet."""
-    if mode.may_enter and not _is_on(mode):
-        _push(mode)
+    """Put the mode on the calling thread's stack, below those of the program, if it is not there.
+
+    There it sees what reaches the device, and a mode of the program's that was entered before the
+    capture and is left inside it takes off itself and not this one.
+    """
+    if not mode.may_enter or _is_on(mode):
+        return
+    above = []
+    while _depth() and not mode.belongs_above(_at(_depth() - 1)):
+        above.append(_pop(None))
+    for other in (mode, *reversed(above)):
+        _push(other)
 
 
 def leave(mode: Operators) -> None:

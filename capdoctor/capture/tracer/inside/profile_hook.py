@@ -52,8 +52,9 @@ class ProfileHook:
     def start(self, frame: FrameType) -> None:
         """Begin in the calling thread, unless it is on or a profiler of C is; ``frame`` began."""
         current = sys.getprofile()
-        if self.anchor is not None or (current is not None and not callable(current)):
+        if current is self or (current is not None and not callable(current)):
             return
+        # Else it is not on yet, or the program has set another one or none since.
         self.previous = current
         self.anchor = _anchor(frame, self.hidden)
         sys.setprofile(self)

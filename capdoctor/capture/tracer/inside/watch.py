@@ -16,16 +16,16 @@ from .calls import (
     make_call,
     of_program,
     source_of,
+    thread_names,
     walk_traceback,
 )
 from .captures import Capture, Recorded
-from .errors import chain_of, error_json, raised_json, slot_that_raised
+from .errors import chain_of, error_json, is_drivers, raised_json, slot_that_raised
 from .journal import Journal
 from .names import callable_name, frame_name
 from .status import INVALIDATED
 
 _UNSEEN = "native code"
-_SUSPECTS = 20
 
 
 class Watch:
@@ -44,7 +44,6 @@ class Watch:
         self.events: dict[int, Recorded] = {}
         self.threads: dict[int, str] = {}
         self._told = 0
-        self._told_error = 0
         self._numbers = itertools.count(1)
 
     def forget(self) -> None:
@@ -56,6 +55,8 @@ class Watch:
         """A capture has begun on the stream."""
         self.journal.open()
         capture = Capture(next(self._numbers), stream, graph, self.source)
+        # Of captures whose end was not seen: a stream and a graph take part in one at a time.
+        self.running = [c for c in self.running if c.stream != stream and c.graph != capture.graph]
         self.running.append(capture)
         self.threads.clear()
         return capture
@@ -68,9 +69,12 @@ class Watch:
         self._write("offence", call, how="raised", error=error_json(error))
 
     def ending(self, graph: Any, frame: FrameType | None) -> Capture | None:
-        """A capture is about to end; give it, None if its begin was not seen."""
+        """A capture is about to end; give it, None if its begin or this end is not news."""
         capture = next((c for c in self.running if c.graph == id(graph)), None)
-        if capture is not None and self.broken() is capture:
+        if capture is None or capture.ending:
+            return None
+        capture.ending = True
+        if self.broken() is not None:
             self.before("torch.cuda.CUDAGraph.capture_end", frame)
         return capture
 
@@ -81,18 +85,20 @@ class Watch:
         self.forked = any(left.joins.forks for left in self.running)
         # The end's own error is chained to what was on its way out when it was called.
         under_way = sys.exc_info()[1] if error is None else error.__context__
+        chain = chain_of(under_way, capture.outer)
+        capture.outer = None  # with all frames that it holds
         if not capture.broken:
             if error is not None:
-                self._failed_at_end(capture, error, under_way, frame)
-            elif under_way is not None:
-                self._left_by(capture, under_way)
+                self._failed_at_end(capture, error, chain, frame)
+            else:
+                self._left_by(capture, chain)
         self.captures += 1
-        if capture.broken or capture.suspects or error is not None:
+        if capture.broken or capture.suspects.told or error is not None:
             self.journal.write(
                 "ended",
                 number=capture.number,
                 error=error_json(error),
-                raised=raised_json(under_way, self.hidden),
+                raised=raised_json(chain, self.hidden),
             )
 
     def tell_count(self) -> None:
@@ -105,25 +111,25 @@ class Watch:
         self,
         capture: Capture,
         error: BaseException,
-        under_way: BaseException | None,
+        chain: list[BaseException],
         frame: FrameType | None,
     ) -> None:
         fork = capture.joins.unjoined() if "unjoined" in str(error) else None
         capture.broken = True
         if fork is not None:
             self._write("offence", fork, how="unjoined")
-        elif under_way is None or not self._left_by(capture, under_way):
+        elif not self._left_by(capture, chain):
             call = self.call("torch.cuda.CUDAGraph.capture_end", frame, capture)
             self._write("offence", call, how="at_end", earlier=self._last(capture))
 
-    def _left_by(self, capture: Capture, error: BaseException) -> bool:
-        """An exception leaves the capture: name the operation that raised it, if one did."""
-        for first in chain_of(error):
+    def _left_by(self, capture: Capture, chain: list[BaseException]) -> bool:
+        """Exceptions leave the capture: name the operation that raised the first, if one did."""
+        for first in chain:
             places = set(walk_traceback(first.__traceback__, self.hidden))
-            for suspect in capture.suspects:
-                if suspect.places and suspect.places[0] in places:
-                    return self._raised(capture, suspect, first)
-        for first in chain_of(error):
+            suspect = capture.suspects.raised(first, places)
+            if suspect is not None:
+                return self._raised(capture, suspect, first)
+        for first in chain:
             slot = slot_that_raised(first, self.hidden)
             if slot is not None:
                 name, places_of_slot = slot
@@ -145,15 +151,26 @@ class Watch:
                     return capture
         return None
 
+    def _take_broken(self) -> list[Capture]:
+        """All captures that are broken and were not known to be: one call may break several.
+
+        All are marked at once: what writes them down runs Python code, at which the hooks look too.
+        """
+        found: list[Capture] = []
+        while (capture := self.broken()) is not None:
+            capture.broken = True
+            found.append(capture)
+        return found
+
     def before(self, function: Any, frame: FrameType | None) -> None:
         """Something is about to be called: whatever broke a capture by now was not this.
 
         For a ``"return"`` it stands in the current line of the function that is left.
         """
-        capture = self.broken()
-        if capture is None:
-            return
-        capture.broken = True
+        for capture in self._take_broken():
+            self._unseen(capture, function, frame)
+
+    def _unseen(self, capture: Capture, function: Any, frame: FrameType | None) -> None:
         within = called_by_program(frame, self.hidden) if function != "return" else None
         if within is not None and frame is not function:
             self._write("offence", self.call(within, frame, capture), how="invalidated")
@@ -174,14 +191,12 @@ class Watch:
         pending: Any = None,
     ) -> bool:
         """Something was called: if a capture is broken now, it was this. Say whether it was."""
-        capture = self.broken()
-        if capture is None:
-            return False
-        capture.broken = True
-        call = self.call(function, frame, capture, pending).deepened(error, self.hidden)
-        how = "invalidated" if capture.thread == call.thread else "other_thread"
-        self._write("offence", call, how=how, error=error_json(error))
-        return True
+        broken = self._take_broken()
+        for capture in broken:
+            call = self.call(function, frame, capture, pending).deepened(error, self.hidden)
+            how = "invalidated" if capture.thread == call.thread else "other_thread"
+            self._write("offence", call, how=how, error=error_json(error))
+        return bool(broken)
 
     def suspect(
         self,
@@ -193,13 +208,12 @@ class Watch:
         """An operation raised and the capture goes on: it counts if the exception leaves it."""
         thread = threading.get_ident()
         for capture in self.running:
-            if capture.broken or capture.thread != thread or len(capture.suspects) >= _SUSPECTS:
+            if capture.broken or capture.thread != thread:
                 continue
             call = self.call(function, frame, capture, pending).deepened(error, self.hidden)
-            if any(call.places[:1] == known.places[:1] for known in capture.suspects):
-                continue
-            capture.suspects.append(call)
-            self._write("suspect", call, error=error_json(error))
+            new = capture.suspects.add(call, error)
+            if new is not None:
+                self._write("suspect", call, error=new.error)
 
     def done(self, function: Any, frame: FrameType) -> None:
         """Remember the last thing that was done in the calling thread's captures."""
@@ -220,13 +234,11 @@ class Watch:
     ) -> None:
         """A wait or the like raised: was the event recorded in a capture that is over?"""
         recorded = self.events.get(event)
-        if recorded is None or recorded.capture in self.running:
+        refused = error is None or is_drivers(error)
+        if recorded is None or recorded.capture in self.running or not refused:
             if self.running and not self.after(function, frame, error):
                 self.suspect(function, frame, error)
             return
-        if error is not None and id(error) == self._told_error:
-            return  # the stream's method hands on what the event's raised
-        self._told_error = id(error)
         inside = next((c for c in self.running if c.thread == threading.get_ident()), None)
         if inside is not None and inside.broken:
             return
@@ -258,7 +270,7 @@ class Watch:
         return as_json(Call(name, None, (place,), capture.thread, **_of(capture)))
 
     def _write(self, kind: str, call: Call, **values: Any) -> None:
-        names = {**self.threads, **{t.ident: t.name for t in threading.enumerate() if t.ident}}
+        names = {**self.threads, **thread_names()}
         self.journal.write(kind, call=as_json(call), number=call.number, threads=names, **values)
 
 

@@ -27,6 +27,6 @@ def is_watched(function: Any) -> bool:
     if answer is None:
         top = home_of(function).partition(".")[0]
         answer = top not in _STDLIB or top in _ALLOWED
-        if kind.__name__ not in _FROM_ANYWHERE and "pybind" not in kind.__module__:
+        if kind.__name__ not in _FROM_ANYWHERE and "pybind" not in str(kind.__module__):
             _ANSWERS[key] = answer
     return answer

@@ -12,10 +12,10 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-_HEAD = r"\[[\d:.\s-]{3,32}\]\[\w{1,20}\]\[\w{1,8}\]\[\w\]"
-_BEGIN = re.compile(f"(?={_HEAD})")
+_TIME = r"\[[^\[\]]{1,32}\]"
+_BEGIN = re.compile(rf"(?={_TIME}\[\w{{1,20}}\]\[CUDA\]\[\w\])")
 _LINE = re.compile(
-    r"\[[\d:.\s-]{3,32}\]\[(?P<thread>\w{1,20})\]\[\w{1,8}\]\[\w\](?:\[\w+\])?\s*(?P<text>.+)"
+    rf"{_TIME}\[(?P<thread>\w{{1,20}})\]\[CUDA\]\[\w\](?:\[\w+\])?\s*(?P<text>.+)"
 )
 _RETURNING = re.compile(r"Returning ([0-9]{1,9}) \((\w+)\) from (\w+)")
 _MOST_BYTES = 4 << 20

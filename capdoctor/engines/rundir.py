@@ -53,7 +53,7 @@ class RunFolder:
     @property
     def after(self) -> Path:
         """What was printed after the engine was told to end; the stacks of a hung one."""
-        return self.root / "after-end.log"
+        return self.root / run_files.AFTER
 
     @property
     def spec(self) -> Path:
@@ -82,7 +82,7 @@ class RunFolder:
     @property
     def outcome(self) -> Path:
         """The answer, as ``--json`` prints it."""
-        return self.root / "outcome.json"
+        return self.root / run_files.OUTCOME
 
     @property
     def keeper_log(self) -> Path:

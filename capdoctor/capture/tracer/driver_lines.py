@@ -1,23 +1,17 @@
-"""The driver's own log (CUDA_LOG_FILE, CUDA 12.9 on): which call of which thread it refused.
-
-Its lines read ``[16:21:14.429][140708622714304][CUDA][E] Returning 900 (CUDA_ERROR_...) from
-cuMemHostAlloc``, after lines that say why; the second field is the thread's pthread id.
-"""
+"""Which call of which thread the driver refused, by its own log: it names what no hook saw."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from capdoctor.capture.driver_log import read_calls
 from capdoctor.model.traces import Offence, OffenceKind, TracedCall
 
-_LINE = re.compile(r"^\[[^\]]*\]\[([0-9]{1,20})\]\[\w+\]\[\w\] (.*)$")
-_RETURNING = re.compile(r"^Returning ([0-9]{1,9}) \((\w+)\) from (\w+)")
-_MOST_BYTES = 4 << 20
+_MOST_LINES = 4
 _MOST_ERRORS = 1_000
 _CAPTURE_CODES = range(900, 909)
 _INVALIDATED = 901  # says only that something else had happened before
@@ -42,28 +36,12 @@ def read_driver_log(path: Path | None) -> tuple[DriverError, ...]:
 
     Only the first of a kind can be the one that broke something.
     """
-    if path is None:
-        return ()
-    try:
-        with path.open("rb") as file:
-            text = file.read(_MOST_BYTES).decode("utf-8", "replace")
-    except OSError:
-        return ()
     found: dict[tuple[int, int, str], DriverError] = {}
-    why: dict[int, list[str]] = {}
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match is None:
-            continue
-        thread = int(match.group(1))
-        told = why.setdefault(thread, [])
-        told.append(line)
-        returning = _RETURNING.match(match.group(2))
-        if returning is not None:
-            code, api = int(returning.group(1)), returning.group(3)
-            error = DriverError(thread, code, api, tuple(told[-4:]))
-            found.setdefault((thread, code, api), error)
-            told.clear()
+    for call in read_calls(path):
+        if call.api and call.thread.isascii() and call.thread.isdigit():
+            thread = int(call.thread)
+            error = DriverError(thread, call.code, call.api, call.lines[-_MOST_LINES:])
+            found.setdefault((thread, call.code, call.api), error)
     return tuple(found.values())[:_MOST_ERRORS]
 
 

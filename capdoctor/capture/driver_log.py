@@ -14,9 +14,7 @@ from pathlib import Path
 
 _TIME = r"\[[^\[\]]{1,32}\]"
 _BEGIN = re.compile(rf"(?={_TIME}\[\w{{1,20}}\]\[CUDA\]\[\w\])")
-_LINE = re.compile(
-    rf"{_TIME}\[(?P<thread>\w{{1,20}})\]\[CUDA\]\[\w\](?:\[\w+\])?\s*(?P<text>.+)"
-)
+_LINE = re.compile(rf"{_TIME}\[(?P<thread>\w{{1,20}})\]\[CUDA\]\[\w\](?:\[\w+\])?\s*(?P<text>.+)")
 _RETURNING = re.compile(r"Returning ([0-9]{1,9}) \((\w+)\) from (\w+)")
 _MOST_BYTES = 4 << 20
 

@@ -12,6 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 VLLM_PYTHON = Path(os.environ.get("CAPDOCTOR_TEST_VLLM_PYTHON", ROOT / ".venv-vllm/bin/python"))
 
+COMPILE_CACHES = ("VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
+
 
 def _has_gpu() -> bool:
     return shutil.which("nvidia-smi") is not None
@@ -43,6 +45,8 @@ def _own_state_folder(
     monkeypatch.setenv("XDG_STATE_HOME", str(home / "state"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(home / "cache"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(home / "config"))
+    for name in COMPILE_CACHES:  # torch sets one itself once something has been compiled
+        monkeypatch.delenv(name, raising=False)
 
 
 def has_torch() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +24,7 @@ if TYPE_CHECKING:  # a log alone has neither
     from capdoctor.model import CaptureTrace, RunFacts
 
 Source = Path | BinaryIO
+_TAKES_STACKS = "py-spy dump"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +142,20 @@ def diagnose_parsed(
 
 
 def _with_place(found: Diagnosis, beside: Beside) -> Diagnosis:
-    """The diagnosis of a hang with the frame at which the engine waits."""
+    """The diagnosis of a hang with the frame at which the engine waits, as its stacks say.
+
+    Who has the stacks needs no other tool to take them.
+    """
     if found.verdict is not Verdict.STARTUP_HANG or beside.stacks is None:
         return found
     from capdoctor.diagnosis.waiting import waiting_at
 
-    return replace(found, root_frame=waiting_at(beside.stacks))
+    frame = waiting_at(beside.stacks)
+    if frame is None:
+        return found
+    left = (line for line in found.next if not line.startswith(_TAKES_STACKS))
+    look = f"less {shlex.quote(str(beside.stacks))}   # where each process waits"
+    return replace(found, root_frame=frame, next=(look, *left))
 
 
 def _the_run(judged: list[tuple[Case, Judgement]]) -> tuple[Case, Judgement]:

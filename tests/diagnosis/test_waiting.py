@@ -128,6 +128,16 @@ def test_the_diagnosis_of_a_hang_has_the_place_at_once_and_from_the_folder(tmp_p
         assert found.fingerprint is None
 
 
+def test_who_has_the_stacks_is_not_told_to_take_them(tmp_path: Path) -> None:
+    run = hung_run(tmp_path / "a run", FRONT + IDLE + ENGINE, HUNG)
+    [(_, found)] = diagnose_all(run)
+    assert found.next[0] == f"less '{run / 'after-end.log'}'   # where each process waits"
+    assert not any("py-spy" in line for line in found.next)
+    (run / "after-end.log").unlink()
+    [(_, found)] = diagnose_all(run)
+    assert any("py-spy" in line for line in found.next)
+
+
 def test_a_hang_that_printed_nothing_at_all_has_its_place_too(tmp_path: Path) -> None:
     run = hung_run(tmp_path / "run", ENGINE, HUNG)
     (run / "engine.log").write_text("")

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.plain_start import START, wait_until_ready
+from capdoctor.engines.environment import COMPILE_CACHES
 
 ROOT = Path(__file__).resolve().parent.parent
 STAGE = "profile_cudagraph_memory"
@@ -42,11 +43,7 @@ CACHES = {
     "CUDA_CACHE_PATH": "cuda",
 }
 # What repro gives each run a folder of its own for; given by hand, runs share it as in a series.
-SHARED = {
-    "VLLM_CACHE_ROOT": "vllm",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "TRITON_CACHE_DIR": "triton",
-}
+SHARED = COMPILE_CACHES
 # A benchmark of ways to start must not inherit one.
 NOT_INHERITED = (
     *CACHES,

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from capdoctor.engines.environment import COMPILE_CACHES
+
 ROOT = Path(__file__).resolve().parent.parent
 VLLM_PYTHON = Path(os.environ.get("CAPDOCTOR_TEST_VLLM_PYTHON", ROOT / ".venv-vllm/bin/python"))
-
-COMPILE_CACHES = ("VLLM_CACHE_ROOT", "TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR")
 
 
 def _has_gpu() -> bool:

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from capdoctor.bisection.verdicts import Reference
-from capdoctor.diagnosis import diagnose
+from capdoctor.diagnosis import diagnose, run_files
 from capdoctor.errors import CannotDo
 from capdoctor.model import Diagnosis, Verdict
 
@@ -18,10 +18,10 @@ def read_reference(path: Path) -> Reference:
         CannotDo: it cannot be read, or holds no crash with a signature.
     """
     if path.is_dir():
-        outcome = path / "outcome.json"
+        outcome = path / run_files.OUTCOME
         if outcome.exists():
             return _of_run(outcome)
-        return _of_diagnosis(diagnose(path / "engine.log"), path)
+        return _of_diagnosis(diagnose(path / run_files.LOG), path)
     return _of_diagnosis(diagnose(path), path)
 
 

@@ -26,7 +26,8 @@ _QUIET = {
     "SPT_NOENV": "1",
 }
 _OFFLINE = {"HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
-_CACHES = {
+# Where an engine keeps what it compiles: the variables, and a folder's name for each.
+COMPILE_CACHES = {
     "VLLM_CACHE_ROOT": "vllm",
     "TORCHINDUCTOR_CACHE_DIR": "inductor",
     "TRITON_CACHE_DIR": "triton",
@@ -57,7 +58,7 @@ def engine_environment(
     """
     ours = dict(_QUIET)
     ours |= _OFFLINE if offline else {}
-    ours |= {name: str(caches / folder) for name, folder in _CACHES.items()}
+    ours |= {name: str(caches / folder) for name, folder in COMPILE_CACHES.items()}
     ours |= {"CUDA_LOG_FILE": str(driver_log)}
     ours |= {"AMD_LOG_LEVEL": "1", "AMD_LOG_LEVEL_FILE": str(driver_log)}
     forced = {MARKER: run_id, "TMPDIR": str(tmpdir)}

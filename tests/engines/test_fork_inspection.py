@@ -131,6 +131,13 @@ def test_what_goes_wrong_in_the_fork_is_left_to_vllms_own_way(tmp_path: Path, lo
     assert printed == ""
 
 
+def printed_by(code: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
+    )
+    return done.stdout.strip()
+
+
 def test_a_fork_that_hangs_is_ended(tmp_path: Path) -> None:
     code = (
         "import importlib.util as u, time\n"
@@ -139,10 +146,7 @@ def test_a_fork_that_hangs_is_ended(tmp_path: Path) -> None:
         "runner._FORK_SECONDS = 1\n"
         "print(runner._forked(lambda: time.sleep(60)))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
-    )
-    assert done.stdout.strip() == "b''"
+    assert printed_by(code) == "b''"
 
 
 def test_a_fork_that_turns_its_alarm_off_and_hangs_is_ended_too() -> None:
@@ -153,10 +157,7 @@ def test_a_fork_that_turns_its_alarm_off_and_hangs_is_ended_too() -> None:
         "runner._FORK_SECONDS = 1\n"
         "print(runner._forked(lambda: (signal.alarm(0), time.sleep(60))))\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True
-    )
-    assert done.stdout.strip() == "b''"
+    assert printed_by(code) == "b''"
 
 
 def test_what_the_fork_leaves_running_keeps_nobody_waiting(tmp_path: Path) -> None:

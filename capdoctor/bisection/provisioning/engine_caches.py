@@ -6,7 +6,7 @@ import os
 
 from capdoctor.bisection.history.tree_keys import tree_key
 from capdoctor.bisection.probes.probe import Place
-from capdoctor.bisection.provisioning.isolation import CACHES
+from capdoctor.engines.environment import COMPILE_CACHES
 from capdoctor.model import Stage
 
 # Compilation is over by then. A crash in it, or before, may depend on whether a cache was there.
@@ -28,5 +28,5 @@ def engine_caches(place: Place, package: str = "vllm") -> dict[str, str]:
         return {}
     key = tree_key(place.mirror, place.sha, (package,))
     folder = place.worktrees / "caches" / f"{key}-{place.worker}"
-    found = {name: str(folder / part) for name, part in CACHES.items()}
+    found = {name: str(folder / part) for name, part in COMPILE_CACHES.items()}
     return {name: value for name, value in found.items() if name not in os.environ}

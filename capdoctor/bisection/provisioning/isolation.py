@@ -8,13 +8,7 @@ from pathlib import Path
 from capdoctor.bisection.history.layout import layout_of
 from capdoctor.bisection.history.tree_keys import tree_key
 from capdoctor.bisection.probes.probe import Place
-
-# A compile cache shared between commits lends one commit the crash of another.
-CACHES = {
-    "VLLM_CACHE_ROOT": "vllm",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "TRITON_CACHE_DIR": "triton",
-}
+from capdoctor.engines.environment import COMPILE_CACHES
 
 
 def isolated(place: Place, work: Path) -> dict[str, str]:
@@ -24,7 +18,9 @@ def isolated(place: Place, work: Path) -> dict[str, str]:
     gets a folder of its own, under ``work``. vLLM's ``setup.py`` falls back to nightly binaries
     on a detached HEAD, unless it is told which commit's to take.
     """
-    found = {name: str(caches_of(place) / folder) for name, folder in CACHES.items()}
+    # A compile cache shared between commits lends one commit the crash of another.
+    folder = caches_of(place)
+    found = {name: str(folder / part) for name, part in COMPILE_CACHES.items()}
     layout = layout_of(place.mirror, place.sha)
     if layout is not None and layout.name == "aiter":
         key = tree_key(place.mirror, place.sha, layout.native)

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from capdoctor.engines.environment import COMPILE_CACHES
+from tests.gpu.starts import STOP, engine_options
 
 if TYPE_CHECKING:
     from tests.gpu.flagship.visit import Visit
 
 LLAMA = Path(__file__).resolve().parents[2] / "data/models/llama_tiny"
 LLAMA_ARGS = {"max_model_len": 2048, "max_num_seqs": 64, "gpu_memory_utilization": 0.35}
-CACHES = {
-    "VLLM_CACHE_ROOT": "vllm",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "TRITON_CACHE_DIR": "triton",
-}
-STOP = ("--stop-after", "profile_cudagraph_memory")
 LIMIT = ("--timeout", "150")
 
 
@@ -59,7 +55,7 @@ def _keep_traces(visit: Visit, name: str) -> None:
 def trace_cost(visit: Visit) -> Any:
     """A clean start to the end of the stage with the tracer off and on, in turns, caches warm."""
     warm = (visit.work / "caches").exists()
-    for name, folder in CACHES.items():
+    for name, folder in COMPILE_CACHES.items():
         os.environ.setdefault(name, str(visit.work / "caches" / folder))
     rounds = [("off-1", False), ("on-1", True), ("off-2", False), ("on-2", True)]
     rounds = rounds if warm else [("warm-up", False), *rounds]
@@ -73,12 +69,11 @@ def trace_cost(visit: Visit) -> Any:
 
 
 def _llama(visit: Visit, name: str, traced: bool) -> dict[str, Any]:
-    pairs = [f"{key}={json.dumps(value)}" for key, value in LLAMA_ARGS.items()]
     return visit.capdoctor(
         name,
         *("repro", "--model", LLAMA, "--python", sys.executable, *STOP, *LIMIT),
         *("--out", visit.work / "runs" / name),
-        *[word for pair in pairs for word in ("--engine-arg", pair)],
+        *engine_options(LLAMA_ARGS),
         *(["--trace"] if traced else []),
     )
 

@@ -21,19 +21,17 @@ ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
 from tests.gpu import phases  # noqa: E402 - after the path is set
-from tests.gpu.flagship import traced, tree  # noqa: E402 - after the path is set
+from tests.gpu.flagship import traced, tree  # noqa: E402
+from tests.gpu.starts import (  # noqa: E402
+    ENGINE_ENV,
+    SPARSE_ARGS,
+    STOP,
+    engine_options,
+    gpus,
+)
 
 MODEL = json.loads((ROOT / "tests/data/models/sparse_mla_tiny.json").read_text())
-ENGINE_ARGS = {
-    "max_model_len": 2048,
-    "max_num_seqs": 8,
-    "gpu_memory_utilization": 0.35,
-    "attention_config": {"backend": "FLASHMLA_SPARSE"},
-    "compilation_config": {"cudagraph_capture_sizes": [1, 2, 4, 8]},
-}
-ENGINE_ENV = {"VLLM_USE_BREAKABLE_CUDAGRAPH": "1", "VLLM_USE_FLASHINFER_SAMPLER": "0"}
 SEED = 56785
-STOP = ("--stop-after", "profile_cudagraph_memory")
 
 
 class Visit(phases.Visit):
@@ -66,12 +64,10 @@ class Visit(phases.Visit):
         }
 
     def repro(self, name: str, *more: str | Path) -> dict[str, Any]:
-        pairs = [f"{key}={json.dumps(value)}" for key, value in ENGINE_ARGS.items()]
-        options = [word for pair in pairs for word in ("--engine-arg", pair)]
         return self.capdoctor(
             name,
             *("repro", "--model", self.model, "--python", sys.executable),
-            *("--out", self.work / "runs" / name, *options, *more),
+            *("--out", self.work / "runs" / name, *engine_options(SPARSE_ARGS), *more),
         )
 
 
@@ -169,12 +165,11 @@ def bisect_by_engine(visit: Visit) -> Any:
     if (folder / "journal.jsonl").exists():
         answer = visit.capdoctor("bisect-engine", "bisect", "resume", folder)
     else:
-        pairs = [f"{key}={json.dumps(value)}" for key, value in ENGINE_ARGS.items()]
         answer = visit.capdoctor(
             "bisect-engine",
             *("bisect", "--repo", visit.history, "--good", found["first"], "--bad", found["last"]),
             *("--model", visit.model, "--python", sys.executable, "--no-shrink", *STOP),
-            *[word for pair in pairs for word in ("--engine-arg", pair)],
+            *engine_options(SPARSE_ARGS),
             *("--work-dir", folder),
         )
     return {
@@ -229,10 +224,8 @@ def _version(package: str) -> str:
 
 
 def machine(_: Visit) -> Any:
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    gpu = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
     versions = {name: _version(name) for name in ("torch", "vllm")}
-    return {"date": time.strftime("%Y-%m-%d"), "gpu": gpu, **versions}
+    return {"date": time.strftime("%Y-%m-%d"), "gpu": gpus(), **versions}
 
 
 PHASES: dict[str, Callable[[Visit], Any]] = {

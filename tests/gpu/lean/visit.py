@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 from bench import time_to_verdict as bench  # noqa: E402 - after the path is set
 from tests.gpu import phases  # noqa: E402
 from tests.gpu.lean import where_time_goes  # noqa: E402
+from tests.gpu.starts import GPU_QUERY  # noqa: E402
 
 FIRST = (
     "garbage collected during imports",
@@ -62,9 +63,8 @@ class Visit(phases.Visit):
 
 
 def machine(visit: Visit) -> Any:
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     facts: dict[str, Any] = {"date": time.strftime("%Y-%m-%d"), "cores": os.cpu_count()}
-    facts["gpu"] = _output(query)
+    facts["gpu"] = _output([*GPU_QUERY])
     for name in ("torch", "vllm", "transformers", "flashinfer-python"):
         try:
             facts[name] = version(name)

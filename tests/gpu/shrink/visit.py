@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT))
 
 from tests.gpu import phases  # noqa: E402 - after the path is set
 from tests.gpu.flagship import tree  # noqa: E402
+from tests.gpu.starts import ENGINE_ENV, SPARSE_ARGS, engine_options  # noqa: E402
 
 # The tiny widths of the model that shows the crash, with the depth of DeepSeek-V3.2.
 MODEL = {
@@ -34,14 +35,6 @@ MODEL = {
     "num_nextn_predict_layers": 1,
     "n_routed_experts": 16,
 }
-ENGINE_ARGS = {
-    "max_model_len": 2048,
-    "max_num_seqs": 8,
-    "gpu_memory_utilization": 0.35,
-    "attention_config": {"backend": "FLASHMLA_SPARSE"},
-    "compilation_config": {"cudagraph_capture_sizes": [1, 2, 4, 8]},
-}
-ENGINE_ENV = {"VLLM_USE_BREAKABLE_CUDAGRAPH": "1", "VLLM_USE_FLASHINFER_SAMPLER": "0"}
 # The Python that has vLLM, where it is not the one that runs this.
 PYTHON = os.environ.get("ENGINE_PYTHON", sys.executable)
 WHERE = "import importlib.util as u; print(u.find_spec('vllm').origin)"
@@ -60,12 +53,11 @@ class Visit(phases.Visit):
 
     def repro(self, name: str, *more: str | Path) -> dict[str, Any]:
         """Start the model once; give what matters of the answer, keep the run's files in OUT."""
-        pairs = [f"{key}={json.dumps(value)}" for key, value in ENGINE_ARGS.items()]
         folder = self.work / "runs" / name
         line = [
             *(sys.executable, "-m", "capdoctor", "repro", "--model", self.model),
             *("--python", PYTHON, "--out", folder, "--json", "--timeout", ENGINE_S),
-            *(word for pair in pairs for word in ("--engine-arg", pair)),
+            *engine_options(SPARSE_ARGS),
             *more,
         ]
         begin = time.monotonic()

@@ -22,22 +22,21 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from tests.gpu import phases  # noqa: E402 - after the path is set
+from capdoctor.engines.environment import COMPILE_CACHES  # noqa: E402 - after the path is set
+from tests.gpu import phases  # noqa: E402
 from tests.gpu.flagship import tree  # noqa: E402 - after the path is set
 from tests.gpu.flagship.aiter_tree import write_tree  # noqa: E402
+from tests.gpu.starts import (  # noqa: E402
+    ENGINE_ARGS,
+    ENGINE_ENV,
+    SPARSE_ARGS,
+    STOP,
+    engine_options,
+    gpus,
+)
 from tests.gpu.two_gpus import watching  # noqa: E402
 
 MODELS = ROOT / "tests/data/models"
-SIZES = {"compilation_config": {"cudagraph_capture_sizes": [1, 2, 4, 8]}}
-ENGINE_ARGS = {"max_model_len": 2048, "max_num_seqs": 8, "gpu_memory_utilization": 0.35, **SIZES}
-SPARSE_ARGS = {**ENGINE_ARGS, "attention_config": {"backend": "FLASHMLA_SPARSE"}}
-ENGINE_ENV = {"VLLM_USE_BREAKABLE_CUDAGRAPH": "1", "VLLM_USE_FLASHINFER_SAMPLER": "0"}
-CACHES = {
-    "VLLM_CACHE_ROOT": "vllm",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "TRITON_CACHE_DIR": "triton",
-}
-STOP = ("--stop-after", "profile_cudagraph_memory")
 RUN_SECONDS, LONGEST = 150, 200
 RANKS = ("-tp", "2")
 
@@ -47,7 +46,9 @@ class Visit(phases.Visit):
 
     def __init__(self, out: Path, work: Path) -> None:
         super().__init__(out, work)
-        caches = {name: str(self.work / "caches" / folder) for name, folder in CACHES.items()}
+        caches = {
+            name: str(self.work / "caches" / folder) for name, folder in COMPILE_CACHES.items()
+        }
         self.env = {**os.environ, **ENGINE_ENV, **caches}
 
     def model(self, name: str) -> Path:
@@ -83,11 +84,9 @@ class Visit(phases.Visit):
 
     def repro(self, name: str, model: str, arguments: dict[str, Any]) -> list[str | Path]:
         """Give the words of a reproduction on two GPUs."""
-        pairs = [f"{key}={json.dumps(value)}" for key, value in arguments.items()]
-        options = [word for pair in pairs for word in ("--engine-arg", pair)]
         line: list[str | Path] = ["repro", "--model", self.model(model), "--python", sys.executable]
         line += [*RANKS, "--timeout", str(RUN_SECONDS), "--out", self.work / "runs" / name]
-        return [*line, *options]
+        return [*line, *engine_options(arguments)]
 
     def keep_log(self, name: str) -> None:
         for file in ("engine.log", "driver.log", "after-end.log"):
@@ -105,9 +104,7 @@ def machine(_: Visit) -> Any:
             found[name] = version(name)
         except PackageNotFoundError:
             found[name] = None
-    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
-    shown = subprocess.run(query, capture_output=True, text=True, check=False, timeout=30)
-    return found | {"gpus": shown.stdout.split("\n"), "memory": watching.gpus()}
+    return found | {"gpus": gpus().splitlines(), "memory": watching.gpus()}
 
 
 def device(visit: Visit) -> Any:
